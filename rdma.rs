@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Safe layer over the RDMA core that the `kernel` crate lacks.
