@@ -9,6 +9,12 @@ CACHE=${IRDMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/irdma_rs}
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+# die_log LOG WHAT: for failures that only the log explains.
+die_log() {
+	tail -n 25 "$1" | sed 's/^/    | /' >&2
+	die "$2 (whole log: $1)"
+}
+no_network() { grep -qE 'Could not resolve|Could not connect|Unable to connect|Cannot initiate the connection|Connection (refused|timed out)|Network is unreachable|Temporary failure|[Cc]ould not resolve host|download of config.json failed|failed to (fetch|download)|Failed to fetch' "$1"; }
 
 elapsed() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
@@ -32,8 +38,7 @@ step() {
 	done
 	wait "$pid" || rc=$?
 	if ((rc != 0)); then
-		tail -n 25 "$log" | sed 's/^/    | /' >&2
-		say "[FAIL] $name after $(elapsed $((SECONDS - start))), status $rc; whole log: $log"
+		say "[FAIL] $name after $(elapsed $((SECONDS - start)))"
 		return "$rc"
 	fi
 	say "[ ok ] $name in $(elapsed $((SECONDS - start)))"
