@@ -7,6 +7,12 @@
 #   make fmt, fmt-check  format it, check the format
 #   make rust-analyzer   write rust-project.json
 #   make clean           remove what a build made
+#
+#   make demo            show the driver at work on an emulated E810
+#   make test            run the whole ladder of tests
+#   make kunit           run the KUnit suites
+#
+# The last three set up all that they need, on any host.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 RUSTC ?= rustc
@@ -17,7 +23,7 @@ KBUILD = +$(MAKE) -C '$(KDIR)' M='$(CURDIR)'
 RUST_FILES = $(shell find . \( -path ./emulator -o -path ./out -o -path ./.git \) -prune \
 	-o -name '*.rs' ! -name '*_generated.rs' -print)
 
-.PHONY: module check clippy fmt fmt-check rust-analyzer clean
+.PHONY: demo test kunit module check clippy fmt fmt-check rust-analyzer clean
 
 module: check
 	$(KBUILD) modules
@@ -59,3 +65,12 @@ clean:
 	@find . \( -path ./emulator -o -path ./.git \) -prune -o \( -name '*.o' -o -name '*.ko' -o -name '*.mod' \
 		-o -name '*.mod.c' -o -name '.*.cmd' -o -name '.*.d' -o -name '*_generated.rs' \
 		-o -name modules.order -o -name Module.symvers -o -name rust-project.json \) -type f -exec rm -f {} +
+
+demo:
+	@scripts/demo
+
+test:
+	@scripts/test
+
+kunit:
+	@scripts/test 30-kunit
