@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The control queue's completion queue: its ring.
+
+use kernel::{
+    device::{
+        Bound,
+        Device, //
+    },
+    prelude::*,
+    sync::{
+        barrier::{
+            dma_mb,
+            Read,
+            Write, //
+        },
+        Arc, //
+    }, //
+};
+
+use super::{
+    bits::{
+        bit,
+        field,
+        get,
+        get_bit, //
+    },
+    dma::DmaBuffer, //
+};
+
+/// Number of the queue.
+#[doc(alias = "IRDMA_RSVD_CQ_ID_CQP")]
+pub(crate) const CCQ_ID: u32 = 0;
+
+/// Number of entries: one for each command that can be under way, and two more.
+#[doc(alias = "IW_CCQ_SIZE")]
+pub(crate) const CCQ_ENTRIES: u32 = super::cqp::ENTRIES + 2;
+
+/// Number of quadwords of an entry.
+const CQE_WORDS: usize = 4;
+
+/// Number of quadwords of a shadow area.
+pub(crate) const SHADOW_WORDS: usize = 8;
+
+/// The quadword of a shadow area that arms the queue.
+pub(crate) const SHADOW_ARM: usize = 4;
+
+/// The completion of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CommandCompletion {
+    /// What the control queue's context says the completions shall carry.
+    pub(crate) context: u64,
+    /// Index of the command's entry.
+    pub(crate) index: u32,
+    /// Value that the command returns.
+    pub(crate) value: u32,
+    /// The command failed.
+    pub(crate) error: bool,
+    /// Major code.
+    pub(crate) major: u16,
+    /// Minor code.
+    pub(crate) minor: u16,
+}
+
+impl CommandCompletion {
+    /// Decodes an entry; `None` if its valid bit is not `polarity`.
+    pub(crate) const fn decode(entry: &[u64; CQE_WORDS], polarity: bool) -> Option<Self> {
+        let [_, context, value, flags] = *entry;
+
+        if get_bit::<63>(flags) != polarity {
+            return None;
+        }
+
+        // CAST: The fields are not wider than their types.
+        Some(Self {
+            context,
+            index: get::<46, 32>(flags) as u32,
+            value: value as u32,
+            error: get_bit::<55>(flags),
+            major: get::<31, 16>(flags) as u16,
+            minor: get::<15, 0>(flags) as u16,
+        })
+    }
+}
+
+/// Returns the next value of quadword [`SHADOW_ARM`] of a verbs queue, which asks for one event.
+///
+/// With `solicited` only a solicited completion or an error raises it.
+#[doc(alias = "irdma_uk_cq_request_notification")]
+pub(crate) const fn arm_word(previous: u64, solicited: bool) -> u64 {
+    rearm(previous) | bit::<14>(!solicited) | bit::<15>(true)
+}
+
+/// Returns the next value of quadword [`SHADOW_ARM`] of the control queue's completion queue.
+const fn arm_word_ccq(previous: u64) -> u64 {
+    rearm(previous) | bit::<14>(true) | bit::<15>(get_bit::<15>(previous))
+}
+
+/// Advances the sequence number and keeps the selected ring.
+const fn rearm(previous: u64) -> u64 {
+    field::<13, 0>(get::<13, 0>(previous)) | field::<17, 16>(get::<17, 16>(previous) + 1)
+}
+
+/// The memory of the queue.
+pub(crate) struct CcqMemory {
+    /// The entries.
+    pub(crate) ring: DmaBuffer,
+    /// The shadow area.
+    pub(crate) shadow: DmaBuffer,
+}
+
+impl CcqMemory {
+    /// Allocates the memory.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(device: &Device<Bound>) -> Result<Self> {
+        // CAST: Widening.
+        Ok(Self {
+            ring: DmaBuffer::new(device, CCQ_ENTRIES as usize * CQE_WORDS * 8)?,
+            shadow: DmaBuffer::new(device, SHADOW_WORDS * 8)?,
+        })
+    }
+}
+
+/// The consumer's end of the queue.
+pub(crate) struct CcqRing {
+    memory: Arc<CcqMemory>,
+    head: u32,
+    polarity: bool,
+}
+
+impl CcqRing {
+    /// Begins at the first entry of a fresh queue.
+    pub(crate) fn new(memory: Arc<CcqMemory>) -> Self {
+        Self {
+            memory,
+            head: 0,
+            polarity: true,
+        }
+    }
+
+    /// Takes the next completion, if there is one.
+    #[doc(alias = "irdma_sc_ccq_get_cqe_info")]
+    pub(crate) fn next(&mut self) -> Option<CommandCompletion> {
+        // CAST: Widening.
+        let at = self.head as usize * CQE_WORDS;
+        let flags = self.memory.ring.read(at + CQE_WORDS - 1).ok()?;
+
+        if get_bit::<63>(flags) != self.polarity {
+            return None;
+        }
+
+        // The rest of the entry is read after its valid bit.
+        dma_mb(Read);
+
+        let mut entry = self.memory.ring.read_all::<CQE_WORDS>(at).ok()?;
+        // The flags as they were checked, even if the device changes them meanwhile.
+        if let Some(last) = entry.last_mut() {
+            *last = flags;
+        }
+        let completion = CommandCompletion::decode(&entry, self.polarity)?;
+
+        self.head += 1;
+        if self.head == CCQ_ENTRIES {
+            self.head = 0;
+            self.polarity = !self.polarity;
+        }
+
+        // The device may use the entry again.
+        let _ = self.memory.shadow.write(0, self.head.into());
+        dma_mb(Write);
+
+        Some(completion)
+    }
+
+    /// Asks for an event with the next completion; the doorbell is left to the caller.
+    #[doc(alias = "irdma_sc_ccq_arm")]
+    pub(crate) fn arm(&mut self) {
+        // Nothing can fail: the quadword is inside of the shadow area.
+        let previous = self.memory.shadow.read(SHADOW_ARM).unwrap_or(0);
+        let _ = self.memory.shadow.write(SHADOW_ARM, arm_word_ccq(previous));
+        dma_mb(Write);
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What differs between the generations of the device.
+//!
+//! There is one type a generation. Which one it is gets chosen once, when the LAN driver hands us a
+//! function; nobody asks for the generation afterwards.
+
+use kernel::prelude::*;
+
+use super::regs::Bar;
+
+pub(crate) mod e810;
+
+/// State of the control queue, as its status register tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CqpStatus {
+    /// Any bit of the register is set: the device has answered.
+    pub(crate) answered: bool,
+    /// The queue exists.
+    pub(crate) done: bool,
+    /// Its creation failed.
+    pub(crate) error: bool,
+}
+
+/// How far the device is with the control queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CqpTail {
+    /// Index of the next entry that it will process.
+    pub(crate) index: u32,
+    /// The last command failed.
+    pub(crate) error: bool,
+}
+
+/// Offsets in the BAR of the doorbells, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DoorbellOffsets {
+    /// Tells of new entries of a queue pair's send queue.
+    pub(crate) send_queue: usize,
+    /// Arms a completion queue.
+    pub(crate) arm_cq: usize,
+    /// Acknowledges a completion event.
+    pub(crate) ack_cq: usize,
+    /// Page of doorbells that is mapped into user space.
+    pub(crate) user_page: usize,
+}
+
+/// Limits of a generation; the function-private memory may limit further.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Version that the control queue's context states.
+    pub(crate) cqp_major_version: u16,
+    /// Greatest number of inbound read requests of a queue pair.
+    pub(crate) max_ird: u32,
+    /// Greatest number of outbound read requests of a queue pair.
+    pub(crate) max_ord: u32,
+    /// Page sizes of a region, as a bit mask of bytes.
+    pub(crate) page_sizes: u64,
+    /// Greatest length of a region in bytes.
+    pub(crate) max_region: u64,
+    /// Greatest length of a message in bytes.
+    pub(crate) max_message: u32,
+    /// Number of protection domains.
+    pub(crate) max_pds: u32,
+    /// Greatest number of entries of a completion queue.
+    pub(crate) max_cq_entries: u32,
+    /// Greatest number of entries of a completion event queue.
+    pub(crate) max_ceq_entries: u32,
+    /// Greatest number of entries of the asynchronous event queue.
+    pub(crate) max_aeq_entries: u32,
+    /// Greatest number of scatter-gather elements of a work request.
+    pub(crate) max_fragments: u32,
+    /// Greatest number of scatter-gather elements of a read request.
+    pub(crate) max_read_fragments: u32,
+    /// Greatest number of bytes of inline data.
+    pub(crate) max_inline: u32,
+    /// Greatest number of quanta (32 bytes) of a work queue.
+    pub(crate) max_wq_quanta: u32,
+    /// Greatest number of quanta (32 bytes) of one work request.
+    pub(crate) max_wr_quanta: u32,
+    /// Least number of entries of a work queue.
+    pub(crate) min_wq_entries: u32,
+    /// Number of push pages.
+    pub(crate) max_push_pages: u32,
+}
+
+/// Where the buffer of gathered statistics holds one counter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatField {
+    /// Index of the quadword.
+    pub(crate) word: usize,
+    /// Lowest bit.
+    pub(crate) shift: u32,
+    /// Width in bits.
+    pub(crate) width: u32,
+}
+
+/// The registers of a generation.
+///
+/// An `index` or `vector` that the device does not have gives `EINVAL` and touches no register.
+pub(crate) trait Hal: Sync {
+    /// Returns the limits.
+    fn limits(&self) -> &'static Limits;
+
+    /// Returns the layout of the gathered statistics, in the order of [`super::stats::Counter`].
+    fn stat_fields(&self) -> &'static [StatField];
+
+    /// Returns where the doorbells are.
+    fn doorbells(&self) -> DoorbellOffsets;
+
+    /// Checks that the protocol engine is up.
+    fn is_ready(&self, bar: Bar<'_>) -> bool;
+
+    /// Checks that the function's doorbells are switched on.
+    fn has_doorbells(&self, bar: Bar<'_>) -> bool;
+
+    /// Clears what an earlier control queue left behind.
+    fn clear_cqp(&self, bar: Bar<'_>);
+
+    /// Creates the control queue from the context at `address`; 0 destroys it.
+    fn set_cqp_context(&self, bar: Bar<'_>, address: u64);
+
+    /// Reads the state of the control queue.
+    fn cqp_status(&self, bar: Bar<'_>) -> CqpStatus;
+
+    /// Reads how far the device is with the control queue.
+    fn cqp_tail(&self, bar: Bar<'_>) -> CqpTail;
+
+    /// Reads the (major, minor) codes of the control queue's last error.
+    fn cqp_error(&self, bar: Bar<'_>) -> (u16, u16);
+
+    /// Tells the device of new commands; `head` is the index after the last one.
+    fn ring_cqp(&self, bar: Bar<'_>, head: u32);
+
+    /// Lets `vector` interrupt, once.
+    fn enable_vector(&self, bar: Bar<'_>, vector: u32) -> Result;
+
+    /// Stops `vector` from interrupting.
+    fn disable_vector(&self, bar: Bar<'_>, vector: u32) -> Result;
+
+    /// Connects completion event queue `ceq` with `vector`, or takes it off.
+    fn configure_ceq(&self, bar: Bar<'_>, ceq: u32, vector: u32, enable: bool) -> Result;
+
+    /// Connects the asynchronous event queue with `vector`, or takes it off.
+    fn configure_aeq(&self, bar: Bar<'_>, vector: u32, enable: bool) -> Result;
+
+    /// Takes the asynchronous event queue off its vector before its destruction.
+    fn clear_aeq(&self, bar: Bar<'_>);
+
+    /// Gives `count` entries of the asynchronous event queue back.
+    fn return_aeq_entries(&self, bar: Bar<'_>, count: u32);
+
+    /// Has the device forget what it knows about a page descriptor of a segment.
+    fn invalidate_page(&self, bar: Bar<'_>, segment: u32, page: u32) -> Result;
+
+    /// Reads the cause of a critical error.
+    fn critical_error(&self, bar: Bar<'_>) -> u32;
+
+    /// Returns whether `cause` is a critical error that only a reset ends.
+    fn is_fatal(&self, cause: u32) -> bool;
+
+    /// Reads the (information, data) of an error in the function-private memory.
+    fn hmc_error(&self, bar: Bar<'_>) -> (u32, u32);
+}

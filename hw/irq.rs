@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Interrupt handlers for vectors that the LAN driver hands over.
+//!
+//! [`kernel::irq::Registration`] can be had for vectors of a device's own only.
+//!
+//! C header: [`include/linux/interrupt.h`](srctree/include/linux/interrupt.h)
+
+use core::marker::PhantomPinned;
+
+use kernel::{
+    bindings,
+    error::to_result,
+    prelude::*,
+    str::CString, //
+};
+
+/// An interrupt vector that the LAN driver has allocated for us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vector {
+    index: u32,
+    irq: u32,
+}
+
+impl Vector {
+    /// Takes over a vector: the device knows it as `index`, the kernel as `irq`.
+    ///
+    /// # Safety
+    ///
+    /// `irq` belongs to the function's vector `index` and to nobody else, for as long as the
+    /// device that gets the vector exists.
+    pub(crate) unsafe fn new(index: u32, irq: u32) -> Self {
+        Self { index, irq }
+    }
+
+    /// Returns the number by which the device knows the vector.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+/// What a hard interrupt handler leaves to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Nothing.
+    Done,
+    /// The handler's thread goes on.
+    Thread,
+}
+
+/// A handler of one vector.
+pub(crate) trait Handler: Sync {
+    /// Called in hard interrupt context.
+    fn interrupt(&self) -> Then;
+
+    /// Called in the handler's own thread after [`Handler::interrupt`] asked for it; may sleep.
+    fn thread(&self) {}
+}
+
+/// A handler at work.
+///
+/// # Invariants
+///
+/// The handler is registered for `irq` with a pointer to this structure as its cookie.
+#[pin_data(PinnedDrop)]
+pub(crate) struct IrqHandler<T: Handler> {
+    irq: u32,
+    #[pin]
+    handler: T,
+    /// What `/proc/interrupts` shows; the kernel keeps a pointer to it.
+    name: CString,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+impl<T: Handler> IrqHandler<T> {
+    /// Returns an initializer that registers `handler` for `vector` as `name`.
+    ///
+    /// # Errors
+    ///
+    /// What `request_threaded_irq()` gives, such as `EBUSY` for a vector in use.
+    #[doc(alias = "irdma_cfg_ceq_vector")]
+    #[doc(alias = "irdma_cfg_aeq_vector")]
+    pub(crate) fn new<'a>(
+        vector: Vector,
+        name: CString,
+        handler: impl PinInit<T, Error> + 'a,
+    ) -> impl PinInit<Self, Error> + 'a
+    where
+        T: 'a,
+    {
+        // INVARIANT: The registration is the last step of the initialization.
+        try_pin_init!(&this in Self {
+            irq: vector.irq,
+            handler <- handler,
+            name,
+            _pin: PhantomPinned,
+            _: {
+                // SAFETY: `this` is valid and all other fields are initialized.
+                let name = unsafe { (*this.as_ptr()).name.as_char_ptr() };
+
+                // SAFETY:
+                // - `vector` is ours (`Vector::new`).
+                // - The callbacks take a pointer to `Self` as their cookie, and it is valid until
+                //   the handler is freed, which the destructor does: `Self` is pinned.
+                // - `name` lives as long as `Self`.
+                // - All fields are initialized, so that the callbacks may come at once.
+                to_result(unsafe {
+                    bindings::request_threaded_irq(
+                        vector.irq,
+                        Some(hard_callback::<T>),
+                        Some(thread_callback::<T>),
+                        0,
+                        name,
+                        this.as_ptr().cast(),
+                    )
+                })?;
+            },
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: Handler> PinnedDrop for IrqHandler<T> {
+    #[doc(alias = "irdma_destroy_irq")]
+    fn drop(self: Pin<&mut Self>) {
+        let irq = self.irq;
+        // SAFETY: Nothing is moved out of it.
+        let this = core::ptr::from_mut(unsafe { self.get_unchecked_mut() });
+
+        // SAFETY: The cookie is that of the registration. The call returns when no callback runs
+        // any more, in hard interrupt context or in the thread.
+        unsafe { bindings::free_irq(irq, this.cast()) };
+    }
+}
+
+/// # Safety
+///
+/// `cookie` points to a live [`IrqHandler<T>`].
+unsafe extern "C" fn hard_callback<T: Handler>(
+    _irq: c_int,
+    cookie: *mut c_void,
+) -> bindings::irqreturn_t {
+    // SAFETY: The caller promises that this is what `cookie` points to.
+    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<T>>() };
+
+    match this.handler.interrupt() {
+        Then::Done => bindings::irqreturn::IRQ_HANDLED,
+        Then::Thread => bindings::irqreturn::IRQ_WAKE_THREAD,
+    }
+}
+
+/// # Safety
+///
+/// `cookie` points to a live [`IrqHandler<T>`].
+unsafe extern "C" fn thread_callback<T: Handler>(
+    _irq: c_int,
+    cookie: *mut c_void,
+) -> bindings::irqreturn_t {
+    // SAFETY: The caller promises that this is what `cookie` points to.
+    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<T>>() };
+
+    this.handler.thread();
+
+    bindings::irqreturn::IRQ_HANDLED
+}
