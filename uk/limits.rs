@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a generation of the device takes from its users' queues, as values.
+
+use super::sizing::SQ_RESERVED;
+
+/// Limits of the queues of one generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "irdma_uk_attrs")]
+pub(crate) struct Limits {
+    /// Most scatter/gather elements in a send or receive work request.
+    #[doc(alias = "IRDMA_MAX_WQ_FRAGMENT_COUNT")]
+    pub(crate) max_sge: u32,
+    /// Most scatter/gather elements in an RDMA READ.
+    #[doc(alias = "IRDMA_MAX_SGE_RD")]
+    pub(crate) max_read_sge: u32,
+    /// Most bytes of inline data in a send work request.
+    #[doc(alias = "IRDMA_MAX_INLINE_DATA_SIZE")]
+    pub(crate) max_inline_data: u32,
+    /// Largest send ring, in quanta.
+    #[doc(alias = "IRDMA_QP_SW_MAX_WQ_QUANTA")]
+    pub(crate) max_sq_quanta: u32,
+    /// Largest receive ring, in quanta.
+    #[doc(alias = "IRDMA_QP_SW_MAX_RQ_QUANTA")]
+    pub(crate) max_rq_quanta: u32,
+    /// Smallest ring, in work requests of the ring's size.
+    pub(crate) min_wqes: u32,
+    /// Quanta that a send WQE may not straddle: it lies inside one block of so many, counted from
+    /// the start of the ring.
+    #[doc(alias = "IRDMA_MAX_QUANTA_PER_WR")]
+    pub(crate) sq_chunk: u32,
+    /// Most bytes that one work request moves.
+    #[doc(alias = "IRDMA_MAX_OUTBOUND_MSG_SIZE")]
+    pub(crate) max_message: u32,
+    /// Most completions that a user may ask a CQ to hold.
+    pub(crate) max_cqe: u32,
+    /// CQEs that one completion may take: two where extended CQEs lie in the next entry.
+    pub(crate) entries_per_completion: u32,
+}
+
+impl Limits {
+    /// Generation 2, the E810.
+    pub(crate) const E810: Self = Self {
+        max_sge: 13,
+        max_read_sge: 13,
+        max_inline_data: 101,
+        max_sq_quanta: 32768,
+        max_rq_quanta: 32768,
+        min_wqes: 8,
+        sq_chunk: 8,
+        max_message: 0x7fff_ffff,
+        max_cqe: 1_048_574,
+        entries_per_completion: 2,
+    };
+
+    /// Work requests that fit in the largest send ring whatever their size, the figure that is told
+    /// to users who ask for the device's limits.
+    #[doc(alias = "IRDMA_MAX_QP_WRS")]
+    pub(crate) const fn max_qp_wr(&self) -> u32 {
+        (self.max_sq_quanta - SQ_RESERVED) / self.sq_chunk
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Head and tail of a ring, in whatever unit its owner counts.
+
+use kernel::prelude::*;
+
+/// Value of the valid bit that marks an entry of the current lap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Polarity(bool);
+
+impl Polarity {
+    /// The valid bit is one.
+    pub(crate) const ONE: Self = Self(true);
+    /// The valid bit is zero.
+    pub(crate) const ZERO: Self = Self(false);
+
+    /// The polarity that an entry with valid bit `valid` has.
+    pub(crate) const fn of(valid: bool) -> Self {
+        Self(valid)
+    }
+
+    /// The valid bit to write.
+    pub(crate) const fn valid(self) -> bool {
+        self.0
+    }
+
+    /// The polarity of the next lap.
+    pub(crate) const fn flipped(self) -> Self {
+        Self(!self.0)
+    }
+
+    /// A word that nobody takes for an entry of this polarity.
+    pub(crate) const fn stale_word(self) -> u64 {
+        if self.0 {
+            0
+        } else {
+            u64::MAX
+        }
+    }
+}
+
+/// Head, tail and size of a ring. One place stays free, so that full and empty differ.
+///
+/// # Invariants
+///
+/// `size` is at least 1, `head` and `tail` are below `size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "irdma_ring")]
+pub(crate) struct Ring {
+    head: u32,
+    tail: u32,
+    size: u32,
+}
+
+impl Ring {
+    /// An empty ring of `size` places.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if `size` is 0 or above 2^30, where sums of two positions would not fit.
+    pub(crate) fn new(size: u32) -> Result<Self> {
+        if size == 0 || size > 1 << 30 {
+            return Err(EINVAL);
+        }
+        Ok(Self {
+            head: 0,
+            tail: 0,
+            size,
+        })
+    }
+
+    /// Where the producer writes next.
+    pub(crate) fn head(&self) -> u32 {
+        self.head
+    }
+
+    /// The oldest place in use; equal to [`Self::head`] when the ring is empty.
+    pub(crate) fn tail(&self) -> u32 {
+        self.tail
+    }
+
+    /// Places of the ring.
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Places in use.
+    #[doc(alias = "IRDMA_RING_USED_QUANTA")]
+    pub(crate) fn used(&self) -> u32 {
+        self.distance(self.tail, self.head)
+    }
+
+    /// Places that may still be used, when `reserved` of them must stay free.
+    #[doc(alias = "IRDMA_RING_FREE_QUANTA")]
+    pub(crate) fn free(&self, reserved: u32) -> u32 {
+        self.size
+            .saturating_sub(self.used())
+            .saturating_sub(reserved)
+    }
+
+    /// Whether nothing is in use.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Whether place `position` is in use.
+    pub(crate) fn holds(&self, position: u32) -> bool {
+        position < self.size && self.distance(self.tail, position) < self.used()
+    }
+
+    /// The position `count` places after `position`.
+    pub(crate) fn after(&self, position: u32, count: u32) -> u32 {
+        let sum = position.saturating_add(count);
+
+        if sum < self.size {
+            sum
+        } else {
+            sum % self.size
+        }
+    }
+
+    /// Moves the head on by `count` places; the caller has looked at [`Self::free`].
+    pub(crate) fn advance_head(&mut self, count: u32) {
+        self.head = self.after(self.head, count);
+    }
+
+    /// Moves the tail to `count` places after `position`.
+    #[doc(alias = "IRDMA_RING_SET_TAIL")]
+    pub(crate) fn release_to(&mut self, position: u32, count: u32) {
+        self.tail = self.after(position, count);
+    }
+
+    /// How far `to` lies ahead of `from`, both positions of the ring.
+    fn distance(&self, from: u32, to: u32) -> u32 {
+        if to >= from {
+            to - from
+        } else {
+            // By the invariants `from` is below `size`.
+            self.size - from + to
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A receive ring: where WQEs go, and which work requests are outstanding.
+
+use core::ops::DerefMut;
+
+use kernel::prelude::*;
+
+use super::{
+    memory::{
+        RingMemory,
+        Slot, //
+    },
+    ring::{
+        Polarity,
+        Ring, //
+    }, //
+};
+
+/// A receive ring with the users' ids of its work requests in `B`, one for each WQE.
+///
+/// Every WQE takes the same number of quanta, so that the ring is counted in WQEs.
+pub(crate) struct RecvRing<B> {
+    ring: Ring,
+    polarity: Polarity,
+    shift: u8,
+    wr_ids: B,
+}
+
+impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
+    /// An empty ring, as large as `wr_ids`, of WQEs of 2^`shift` quanta.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there is no room for a WQE beside the one that stays free.
+    pub(crate) fn new(wr_ids: B, shift: u8) -> Result<Self> {
+        let size = u32::try_from(wr_ids.len()).map_err(|_| EINVAL)?;
+
+        if size < 2 || shift > 3 {
+            return Err(EINVAL);
+        }
+
+        Ok(Self {
+            ring: Ring::new(size)?,
+            // Flips when the first WQE is put at the ring's start.
+            polarity: Polarity::ZERO,
+            shift,
+            wr_ids,
+        })
+    }
+
+    /// Whether no work request is outstanding.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Head, tail and size of the ring, in WQEs.
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Puts a WQE in the ring; `encode` stores its words in the slot and returns its header.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the ring has no room. Nothing has changed then.
+    #[doc(alias = "irdma_qp_get_next_recv_wqe")]
+    pub(crate) fn post<M: RingMemory>(
+        &mut self,
+        memory: &mut M,
+        wr_id: u64,
+        encode: impl FnOnce(&mut Slot<'_, M>) -> u64,
+    ) -> Result {
+        if self.ring.free(1) == 0 {
+            return Err(ENOMEM);
+        }
+
+        let index = self.ring.head();
+        if index == 0 {
+            self.polarity = self.polarity.flipped();
+        }
+
+        let mut slot = Slot::new(memory, index << self.shift, 1 << self.shift, self.polarity);
+        let header = encode(&mut slot);
+
+        if let Some(place) = self.wr_ids.get_mut(index as usize) {
+            *place = wr_id;
+        }
+        self.ring.advance_head(1);
+        slot.publish(header);
+
+        Ok(())
+    }
+
+    /// Takes the work request whose WQE begins at quantum `quantum` out of the ring, and all before
+    /// it; returns the user's id of it.
+    ///
+    /// `None` if no outstanding WQE begins there.
+    pub(crate) fn complete(&mut self, quantum: u32) -> Option<u64> {
+        let index = quantum >> self.shift;
+
+        if !self.ring.holds(index) {
+            return None;
+        }
+        let wr_id = self.wr_ids.get(index as usize).copied();
+
+        self.ring.release_to(index, 1);
+        wr_id
+    }
+
+    /// Takes the oldest work request out of the ring; returns the user's id of it.
+    pub(crate) fn flush_oldest(&mut self) -> Option<u64> {
+        if self.ring.is_empty() {
+            return None;
+        }
+        let index = self.ring.tail();
+        let wr_id = self.wr_ids.get(index as usize).copied();
+
+        self.ring.release_to(index, 1);
+        wr_id
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A send ring: where WQEs go, and which work requests are outstanding.
+
+use core::ops::DerefMut;
+
+use kernel::prelude::*;
+
+use super::{
+    memory::{
+        RingMemory,
+        Slot,
+        HEADER,
+        QUANTUM_WORDS, //
+    },
+    ring::{
+        Polarity,
+        Ring, //
+    },
+    sizing::SQ_RESERVED,
+    wqe::{
+        self,
+        Opcode, //
+    }, //
+};
+
+/// Quanta that are wiped at a time, ahead of the head.
+const WIPE_QUANTA: u32 = 128;
+
+/// Quanta that posting leaves free.
+const KEPT_FREE: u32 = SQ_RESERVED - 1;
+
+/// What is to be known of a send work request once it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "irdma_sq_uk_wr_trk_info")]
+pub(crate) struct SendWork {
+    /// The user's id of it.
+    pub(crate) wr_id: u64,
+    /// Bytes that it moves.
+    pub(crate) bytes: u32,
+    /// The operation.
+    pub(crate) opcode: Opcode,
+    /// A completion is wanted even if all goes well.
+    pub(crate) signaled: bool,
+}
+
+/// Book-keeping of one quantum of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantum {
+    /// Not the start of a WQE.
+    Rest,
+    /// Padding of one quantum.
+    Pad,
+    /// The first quantum of a work request.
+    Work {
+        /// The work request.
+        work: SendWork,
+        /// Quanta of its WQE.
+        quanta: u8,
+    },
+}
+
+/// A send ring with its book-keeping in `B`, one [`Quantum`] for each of the ring.
+#[doc(alias = "irdma_qp_uk")]
+pub(crate) struct SendRing<B> {
+    ring: Ring,
+    polarity: Polarity,
+    chunk: u32,
+    book: B,
+}
+
+impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
+    /// An empty ring, as large as `book`, whose WQEs lie within blocks of `chunk` quanta.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the ring is not a multiple of what is wiped at a time, has no room beside what
+    /// stays free, or `chunk` is 0.
+    pub(crate) fn new(mut book: B, chunk: u32) -> Result<Self> {
+        let size = u32::try_from(book.len()).map_err(|_| EINVAL)?;
+
+        if chunk == 0 || size % WIPE_QUANTA != 0 || size <= SQ_RESERVED {
+            return Err(EINVAL);
+        }
+        book.fill(Quantum::Rest);
+
+        Ok(Self {
+            ring: Ring::new(size)?,
+            // Flips when the first WQE is put at the ring's start.
+            polarity: Polarity::ZERO,
+            chunk,
+            book,
+        })
+    }
+
+    /// Whether no work request is outstanding.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// Head, tail and size of the ring, in quanta.
+    pub(crate) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Puts a WQE of `quanta` quanta in the ring.
+    ///
+    /// `encode` stores its words in the slot and returns its header; it is called once, after it is
+    /// known that the WQE has room. The device owns the WQE afterwards, but is not told.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the ring has no room, `EINVAL` if no WQE has so many quanta. Nothing has changed
+    /// then.
+    #[doc(alias = "irdma_qp_get_next_send_wqe")]
+    pub(crate) fn post<M: RingMemory>(
+        &mut self,
+        memory: &mut M,
+        work: SendWork,
+        quanta: u32,
+        encode: impl FnOnce(&mut Slot<'_, M>) -> u64,
+    ) -> Result {
+        if quanta == 0 || quanta > self.chunk {
+            return Err(EINVAL);
+        }
+
+        let left_in_chunk = self.chunk - self.ring.head() % self.chunk;
+        let padding = if quanta <= left_in_chunk {
+            0
+        } else {
+            left_in_chunk
+        };
+        if quanta.saturating_add(padding) > self.ring.free(KEPT_FREE) {
+            return Err(ENOMEM);
+        }
+
+        for _ in 0..padding {
+            self.pad(memory);
+        }
+
+        let index = self.ring.head();
+        if index == 0 {
+            self.polarity = self.polarity.flipped();
+        }
+        if index % WIPE_QUANTA == 0 {
+            self.wipe_ahead(memory, index);
+        }
+
+        let mut slot = Slot::new(memory, index, quanta, self.polarity);
+        let header = encode(&mut slot);
+
+        // Book before publication: a completion can come at once.
+        let entry = Quantum::Work {
+            work,
+            // CAST: At most `chunk`, which is 8 on the largest device.
+            quanta: quanta as u8,
+        };
+        self.note(index, entry);
+        for rest in 1..quanta {
+            self.note(self.ring.after(index, rest), Quantum::Rest);
+        }
+        self.ring.advance_head(quanta);
+        slot.publish(header);
+
+        Ok(())
+    }
+
+    /// Fills one quantum with a NOP, so that the next WQE begins a block.
+    fn pad<M: RingMemory>(&mut self, memory: &mut M) {
+        let index = self.ring.head();
+        let mut slot = Slot::new(memory, index, 1, self.polarity);
+
+        slot.put(0, 0);
+        slot.put(1, 0);
+        slot.put(2, 0);
+        self.note(index, Quantum::Pad);
+        self.ring.advance_head(1);
+        slot.publish(wqe::nop_header(self.polarity));
+    }
+
+    /// Wipes the quanta that the ring comes to after the next 128, so that the device takes nothing
+    /// of the last lap for a WQE or a fragment of this one.
+    #[doc(alias = "irdma_clr_wqes")]
+    fn wipe_ahead<M: RingMemory>(&self, memory: &mut M, index: u32) {
+        let target = self.ring.after(index, WIPE_QUANTA);
+        let polarity = if target == 0 {
+            self.polarity.flipped()
+        } else {
+            self.polarity
+        };
+
+        memory.fill(
+            target.saturating_mul(QUANTUM_WORDS),
+            WIPE_QUANTA * QUANTUM_WORDS,
+            polarity.stale_word(),
+        );
+    }
+
+    /// Takes the work request whose WQE begins at quantum `index` out of the ring, and with it all
+    /// before it: those were not signaled, and are done.
+    ///
+    /// `None` if no outstanding WQE begins there.
+    pub(crate) fn complete(&mut self, index: u32) -> Option<SendWork> {
+        if !self.ring.holds(index) {
+            return None;
+        }
+        match self.book.get(index as usize) {
+            Some(Quantum::Work { work, quanta }) => {
+                let work = *work;
+
+                self.ring.release_to(index, (*quanta).into());
+                Some(work)
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the oldest work request out of the ring. Padding before it goes too.
+    pub(crate) fn flush_oldest(&mut self) -> Option<SendWork> {
+        while !self.ring.is_empty() {
+            let index = self.ring.tail();
+            let (work, quanta) = match self.book.get(index as usize) {
+                Some(Quantum::Work { work, quanta }) => (Some(*work), *quanta),
+                _ => (None, 1),
+            };
+
+            self.ring.release_to(index, quanta.into());
+            if work.is_some() {
+                return work;
+            }
+        }
+        None
+    }
+
+    fn note(&mut self, index: u32, entry: Quantum) {
+        if let Some(place) = self.book.get_mut(index as usize) {
+            *place = entry;
+        }
+    }
+}
+
+const _: () = assert!(HEADER < QUANTUM_WORDS);
+const _: () = assert!(2 * WIPE_QUANTA < KEPT_FREE);
