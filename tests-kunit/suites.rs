@@ -1,3 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! KUnit suites, compiled in by `make IRDMA_KUNIT=1`.
+
+mod memory;
+mod uk_cq;
+mod uk_queues;
+mod uk_sizing;
+mod uk_status;
+mod uk_wqe;
