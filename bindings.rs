@@ -27,10 +27,21 @@
 mod raw {
     pub(crate) use kernel::bindings::*;
     use kernel::ffi;
-    use pin_init::MaybeZeroable;
+    use pin_init::{
+        MaybeZeroable,
+        Zeroable, //
+    };
+    use zerocopy_derive::{
+        FromBytes,
+        Immutable,
+        IntoBytes,
+        KnownLayout, //
+    };
+
+    // SAFETY: `__BindgenBitfieldUnit` is a newtype around `Storage`.
+    unsafe impl<Storage: Zeroable> Zeroable for __BindgenBitfieldUnit<Storage> {}
 
     include!("bindings/bindings_generated.rs");
 }
 
-#[expect(unused_imports, reason = "the rooms that use it come one by one")]
 pub(crate) use raw::*;

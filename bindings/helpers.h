@@ -1,15 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Functions for what C has as static inlines and macros, in the order of the
- * headers that they come from. Their documentation is that of the original.
+ * Functions for what C has as static inlines and macros. What they do is
+ * documented with the originals, which are named like them.
  */
 #ifndef IRDMA_RS_HELPERS_H
 #define IRDMA_RS_HELPERS_H
 
 #include <linux/types.h>
 
+struct device;
+struct ib_ucontext;
+struct ib_udata;
 struct net_device;
+struct rdma_user_mmap_entry;
+struct uverbs_attr_bundle;
+struct vm_area_struct;
 
-int irdma_helper_netdev_mtu(const struct net_device *netdev);
+/* linux/dma-mapping.h */
+void irdma_helper_dma_set_max_seg_size(struct device *dev, unsigned int size);
+
+/* linux/netdevice.h */
+void irdma_helper_dev_hold(struct net_device *netdev);
+void irdma_helper_dev_put(struct net_device *netdev);
+unsigned int irdma_helper_netdev_mtu(const struct net_device *netdev);
+void irdma_helper_netdev_mac(const struct net_device *netdev, u8 *mac);
+bool irdma_helper_netdev_is_active(const struct net_device *netdev);
+
+/* rdma/uverbs_ioctl.h; both give NULL for NULL. */
+struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle);
+struct ib_ucontext *irdma_helper_udata_ucontext(struct ib_udata *udata);
+
+/* rdma/ib_verbs.h, with the caching that pgprot_*() makes. */
+int irdma_helper_user_mmap_io(struct ib_ucontext *context, struct vm_area_struct *vma,
+			      unsigned long pfn, unsigned long size, bool write_combining,
+			      struct rdma_user_mmap_entry *entry);
 
 #endif

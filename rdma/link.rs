@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ways from an interrupt to an object's user.
+//!
+//! An interrupt names a queue by its number. What a driver finds under that number may outlive the
+//! core's object, so it doesn't refer to the object but to a link. The object's destruction cuts the
+//! link, which takes until nobody uses the object through it.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr, //
+};
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        Completion,
+        SpinLockIrq, //
+    },
+};
+
+use crate::bindings;
+
+use super::QpEvent;
+
+/// Pointer to an object of the core that is valid as long as it is in a link.
+struct Target<T>(*mut T);
+
+// SAFETY: A queue of the core may be told of events on any thread.
+unsafe impl<T> Send for Target<T> {}
+
+/// Link to a completion queue.
+#[pin_data]
+pub(crate) struct CqLink {
+    #[pin]
+    target: SpinLockIrq<Option<Target<bindings::ib_cq>>>,
+}
+
+impl CqLink {
+    /// Makes a link that can be used at once.
+    ///
+    /// # Safety
+    ///
+    /// `cq` stays valid until [`CqLink::cut`] has returned.
+    pub(super) unsafe fn new(cq: *mut bindings::ib_cq) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                target <- new_spinlock_irq!(Some(Target(cq)), "rdma::CqLink::target"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Afterwards the link leads nowhere, and nobody uses the queue through it.
+    pub(super) fn cut(&self) {
+        *self.target.lock() = None;
+    }
+
+    /// Calls the consumer's completion handler. Any context.
+    pub(crate) fn complete(&self) {
+        let guard = self.target.lock();
+        let Some(Target(cq)) = *guard else {
+            return;
+        };
+        // SAFETY: `cq` is valid while it is in the link, hence while `guard` lives.
+        let (handler, context) = unsafe { ((*cq).comp_handler, (*cq).cq_context) };
+        if let Some(handler) = handler {
+            // SAFETY: The core set handler and context as a pair. Handlers may be called in
+            // interrupt context, hence with interrupts off.
+            unsafe { handler(cq, context) };
+        }
+    }
+
+    /// Tells the consumer that the queue has failed (`IB_EVENT_CQ_ERR`). Any context.
+    pub(crate) fn error(&self) {
+        let guard = self.target.lock();
+        let Some(Target(cq)) = *guard else {
+            return;
+        };
+        // SAFETY: As in `complete`.
+        let (handler, context, device) =
+            unsafe { ((*cq).event_handler, (*cq).cq_context, (*cq).device) };
+        if let Some(handler) = handler {
+            let mut event = bindings::ib_event {
+                device,
+                element: bindings::ib_event__bindgen_ty_1 {
+                    cq: ManuallyDrop::new(cq),
+                },
+                event: bindings::ib_event_type_IB_EVENT_CQ_ERR,
+            };
+            // SAFETY: As in `complete`; `event` lives during the call, which is all that handlers
+            // may rely on.
+            unsafe { handler(&raw mut event, context) };
+        }
+    }
+}
+
+/// What a [`QpLink`] guards.
+struct QpLinkState {
+    target: Option<Target<bindings::ib_qp>>,
+    /// Calls of the consumer's handler that have not returned yet.
+    calls: usize,
+}
+
+/// Link to a queue pair.
+#[pin_data]
+pub(crate) struct QpLink {
+    #[pin]
+    state: SpinLockIrq<QpLinkState>,
+    /// Completed when the last call returns after the link was cut.
+    #[pin]
+    idle: Completion,
+}
+
+impl QpLink {
+    /// Makes a link that can be used at once.
+    ///
+    /// # Safety
+    ///
+    /// `qp` stays valid until [`QpLink::cut`] has returned.
+    pub(super) unsafe fn new(qp: *mut bindings::ib_qp) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock_irq!(
+                    QpLinkState {
+                        target: Some(Target(qp)),
+                        calls: 0,
+                    },
+                    "rdma::QpLink::state"
+                ),
+                idle <- Completion::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Afterwards the link leads nowhere, and nobody uses the queue pair through it.
+    pub(super) fn cut(&self) {
+        let busy = {
+            let mut state = self.state.lock();
+            state.target = None;
+            state.calls != 0
+        };
+        // Consumers must not destroy a queue pair from its handler, so this ends when the handler
+        // does.
+        if busy {
+            self.idle.wait_for_completion();
+        }
+    }
+
+    /// Tells the consumer of `event`.
+    ///
+    /// Consumers expect to be called in process context.
+    pub(crate) fn event(&self, event: QpEvent) {
+        let qp = {
+            let mut state = self.state.lock();
+            let Some(Target(qp)) = state.target else {
+                return;
+            };
+            state.calls += 1;
+            qp
+        };
+        // SAFETY: `qp` is valid until `cut` has returned, which waits for `calls` to be 0.
+        let (handler, context, device) =
+            unsafe { ((*qp).event_handler, (*qp).qp_context, (*qp).device) };
+        if let Some(handler) = handler {
+            let mut event = bindings::ib_event {
+                device,
+                element: bindings::ib_event__bindgen_ty_1 {
+                    qp: ManuallyDrop::new(qp),
+                },
+                event: event.into_raw(),
+            };
+            // SAFETY: The core set handler and context as a pair, and `event` lives during the
+            // call, which is all that handlers may rely on.
+            unsafe { handler(&raw mut event, context) };
+        }
+        let mut state = self.state.lock();
+        state.calls -= 1;
+        if state.calls == 0 && state.target.is_none() {
+            self.idle.complete_all();
+        }
+    }
+
+    /// The queue pair for a work completion, or null after the link was cut.
+    pub(super) fn target(&self) -> *mut bindings::ib_qp {
+        self.state
+            .lock()
+            .target
+            .as_ref()
+            .map_or(ptr::null_mut(), |target| target.0)
+    }
+}

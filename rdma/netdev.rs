@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The network device beside an RDMA port.
+//!
+//! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
+
+use core::ptr::NonNull;
+
+use kernel::{
+    sync::aref::{
+        ARef,
+        AlwaysRefCounted, //
+    },
+    types::Opaque, //
+};
+
+use crate::bindings;
+
+/// A network device.
+///
+/// # Invariants
+///
+/// Instances are always counted: the device isn't freed while a reference lives.
+#[repr(transparent)]
+pub(crate) struct NetDevice(Opaque<bindings::net_device>);
+
+// SAFETY: The count may be taken and dropped on any thread.
+unsafe impl Send for NetDevice {}
+
+// SAFETY: All functions read fields that may be read on any thread at any time.
+unsafe impl Sync for NetDevice {}
+
+// SAFETY: `dev_hold()` and `dev_put()` count references, and the device isn't freed before the
+// last one is gone.
+unsafe impl AlwaysRefCounted for NetDevice {
+    fn inc_ref(&self) {
+        // SAFETY: The device is valid.
+        unsafe { bindings::irdma_helper_dev_hold(self.as_raw()) };
+    }
+
+    unsafe fn dec_ref(obj: NonNull<Self>) {
+        // SAFETY: The caller owns a reference.
+        unsafe { bindings::irdma_helper_dev_put(obj.cast().as_ptr()) };
+    }
+}
+
+impl NetDevice {
+    /// Takes a reference to a device of C. `None` if the pointer is null.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is null or valid during the call.
+    pub(crate) unsafe fn get(raw: *mut bindings::net_device) -> Option<ARef<Self>> {
+        // SAFETY: By this function's requirements.
+        unsafe { raw.cast::<Self>().as_ref() }.map(ARef::from)
+    }
+
+    pub(super) fn as_raw(&self) -> *mut bindings::net_device {
+        self.0.get()
+    }
+
+    /// Whether it is the device at `raw`.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.as_raw() == other.as_raw()
+    }
+
+    /// Largest payload of a frame in bytes.
+    pub(crate) fn mtu(&self) -> u32 {
+        // SAFETY: The device is valid.
+        unsafe { bindings::irdma_helper_netdev_mtu(self.as_raw()) }
+    }
+
+    /// MAC address.
+    pub(crate) fn mac(&self) -> [u8; 6] {
+        let mut mac = [0; 6];
+        // SAFETY: The device is valid and of Ethernet, and `mac` has room for its address.
+        unsafe { bindings::irdma_helper_netdev_mac(self.as_raw(), mac.as_mut_ptr()) };
+        mac
+    }
+
+    /// Whether frames can pass: the device is up and has a link.
+    pub(crate) fn is_active(&self) -> bool {
+        // SAFETY: The device is valid.
+        unsafe { bindings::irdma_helper_netdev_is_active(self.as_raw()) }
+    }
+}
+
+/// The 64-bit identifier made of a MAC address (EUI-64, RFC 4291 appendix A), in network order.
+#[doc(alias = "addrconf_addr_eui48")]
+pub(crate) fn eui64(mac: [u8; 6]) -> [u8; 8] {
+    let [a, b, c, d, e, f] = mac;
+    // The bit that says "universally administered" is inverted.
+    [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
+}

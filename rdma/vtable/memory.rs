@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Operations on memory regions, which the core doesn't allocate itself.
+
+use kernel::{
+    error::from_result,
+    prelude::*, //
+};
+
+use crate::{
+    bindings,
+    rdma::{
+        Access,
+        Device,
+        Mr,
+        MrKeys,
+        MrType,
+        Operations,
+        Pd,
+        Udata,
+        UserRegion, //
+    },
+};
+
+use super::VTable;
+
+impl<T: Operations> VTable<T> {
+    /// Makes a region with the driver's part that `f` makes.
+    ///
+    /// # Safety
+    ///
+    /// `pd` is a protection domain that [`VTable::alloc_pd`] made, and this is an operation.
+    unsafe fn new_mr(
+        pd: *mut bindings::ib_pd,
+        f: impl for<'a> FnOnce(
+            &'a Device<T>,
+            &'a T::RegistrationData<'a>,
+            &Pd<T>,
+        ) -> Result<(T::Mr, MrKeys)>,
+    ) -> *mut bindings::ib_mr {
+        // SAFETY: By this function's requirements.
+        let (device, pd) = unsafe { (Device::<T>::from_raw((*pd).device), Pd::from_raw(pd)) };
+        let make = || -> Result<_> {
+            // Room first, such that nothing can fail after the device knows the region.
+            let room = KBox::<Mr<T>>::new_uninit(GFP_KERNEL)?;
+            // SAFETY: By this function's requirements.
+            let (made, keys) = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
+            Ok(KBox::write(room, Mr::new(made, keys)))
+        };
+        match make() {
+            Ok(mr) => KBox::into_raw(mr).cast(),
+            Err(error) => error.to_ptr(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`VTable::new_mr`].
+    pub(super) unsafe extern "C" fn get_dma_mr(
+        pd: *mut bindings::ib_pd,
+        access: c_int,
+    ) -> *mut bindings::ib_mr {
+        // CAST: The rights are a set of bits.
+        let access = Access::from_raw(access as u32);
+        // SAFETY: By this function's requirements.
+        unsafe { Self::new_mr(pd, |_, data, pd| T::get_dma_mr(data, pd, access)) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`VTable::new_mr`].
+    pub(super) unsafe extern "C" fn alloc_mr(
+        pd: *mut bindings::ib_pd,
+        mr_type: bindings::ib_mr_type,
+        max_num_sg: u32,
+    ) -> *mut bindings::ib_mr {
+        // SAFETY: By this function's requirements.
+        unsafe {
+            Self::new_mr(pd, |_, data, pd| {
+                T::alloc_mr(data, pd, MrType::try_from(mr_type)?, max_num_sg)
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`VTable::new_mr`]; `udata` is that of the call.
+    pub(super) unsafe extern "C" fn reg_user_mr(
+        pd: *mut bindings::ib_pd,
+        start: u64,
+        length: u64,
+        virt_addr: u64,
+        access: c_int,
+        dmah: *mut bindings::ib_dmah,
+        udata: *mut bindings::ib_udata,
+    ) -> *mut bindings::ib_mr {
+        let region = UserRegion {
+            start,
+            length,
+            virt_addr,
+            // CAST: The rights are a set of bits.
+            access: Access::from_raw(access as u32),
+        };
+        // SAFETY: By this function's requirements.
+        unsafe {
+            Self::new_mr(pd, |device, data, pd| {
+                if !dmah.is_null() {
+                    return Err(EOPNOTSUPP);
+                }
+                let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
+                T::reg_user_mr(device, data, pd, region, &mut udata)
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The core calls this with a region that this table made.
+    pub(super) unsafe extern "C" fn dereg_mr(
+        mr: *mut bindings::ib_mr,
+        udata: *mut bindings::ib_udata,
+    ) -> c_int {
+        // SAFETY: By this function's requirements.
+        let device = unsafe { Device::<T>::from_raw((*mr).device) };
+        from_result(|| {
+            // SAFETY: As above.
+            if let Some(mut udata) = unsafe { Udata::<T>::from_raw(udata) } {
+                udata.no_io()?;
+            }
+            // SAFETY: As above, and this is an operation.
+            unsafe { device.with_data(|_, data| T::dereg_mr(data, Mr::from_raw(mr))) }?;
+            // SAFETY: The core's part is at offset 0 of what `new_mr` leaked from a box.
+            drop(unsafe { KBox::from_raw(mr.cast::<Mr<T>>()) });
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// The core calls this with a region that [`VTable::alloc_mr`] made and a mapped scatter list.
+    pub(super) unsafe extern "C" fn map_mr_sg(
+        mr: *mut bindings::ib_mr,
+        sg: *mut bindings::scatterlist,
+        nents: c_int,
+        offset: *mut c_uint,
+    ) -> c_int {
+        // SAFETY: By this function's requirements.
+        T::clear_pages(unsafe { Mr::from_raw(mr) });
+        // SAFETY: By this function's requirements.
+        unsafe { bindings::ib_sg_to_pages(mr, sg, nents, offset, Some(Self::set_page)) }
+    }
+
+    /// # Safety
+    ///
+    /// Called by `ib_sg_to_pages()` with the region given to it.
+    unsafe extern "C" fn set_page(mr: *mut bindings::ib_mr, addr: u64) -> c_int {
+        // SAFETY: By this function's requirements.
+        from_result(|| T::add_page(unsafe { Mr::from_raw(mr) }, addr).map(|()| 0))
+    }
+}
