@@ -94,15 +94,27 @@ static const char *ic_cell(char *text, size_t size, bool ok, u32 asked,
 	return text;
 }
 
+/* Names without CONFIG_SYMBOLIC_ERRNAME, too. */
+static const char *ic_error(char *text, size_t size, int err)
+{
+	switch (err) {
+	case -EINVAL:
+		return "EINVAL";
+	case -ENOMEM:
+		return "ENOMEM";
+	case -EOPNOTSUPP:
+		return "EOPNOTSUPP";
+	default:
+		scnprintf(text, size, "error %d", err);
+		return text;
+	}
+}
+
 static void ic_print_row(const char *name, bool ok, const struct ib_qp_cap *a,
 			 const struct ib_qp_cap *g, int err)
 {
 	char swr[24], rwr[24], ssge[24], rsge[24], data[24], result[24];
 
-	if (ok)
-		strscpy(result, "granted");
-	else
-		scnprintf(result, sizeof(result), "%pe", ERR_PTR(err));
 	pr_info("  %-16s %-13s %-13s %-11s %-11s %-11s %s\n", name,
 		ic_cell(swr, sizeof(swr), ok, a->max_send_wr, g->max_send_wr),
 		ic_cell(rwr, sizeof(rwr), ok, a->max_recv_wr, g->max_recv_wr),
@@ -112,7 +124,7 @@ static void ic_print_row(const char *name, bool ok, const struct ib_qp_cap *a,
 			g->max_recv_sge),
 		ic_cell(data, sizeof(data), ok, a->max_inline_data,
 			g->max_inline_data),
-		result);
+		ok ? "granted" : ic_error(result, sizeof(result), err));
 }
 
 static void ic_check_granted(const struct ic_request *req, struct ib_qp *qp,
