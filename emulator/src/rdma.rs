@@ -1,7 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The RDMA half of a function: the protocol engine behind its registers.
+//!
+//! Control half: registers, the control queue and its commands ([`cqp`]), host memory cache, queues, regions and the
+//! other objects. Data half: [`transport`].
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
 
 use crate::context::Context;
+
+pub(crate) mod aeq;
+pub(crate) mod ah;
+pub(crate) mod ceq;
+pub(crate) mod claims;
+pub(crate) mod cq;
+pub(crate) mod cqp;
+pub(crate) mod field;
+pub(crate) mod fpm;
+pub(crate) mod hmc;
+pub(crate) mod layout;
+pub(crate) mod mr;
+pub(crate) mod qp;
+pub(crate) mod qp_context;
+pub(crate) mod regs;
+pub(crate) mod ring;
+pub(crate) mod stats;
+pub(crate) mod transport;
+pub(crate) mod ws;
+
+use regs::Register;
 
 /// The protocol that the function speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,39 +48,213 @@ pub struct RdmaConfig {
     pub protocol: Protocol,
 }
 
+/// Something went wrong that is recorded as a violation already (or that the object's state explains).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reported;
+
+/// What a delayed event does when its time has come.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Deferred {
+    Cqe {
+        cq: u32,
+        entry: cq::Cqe,
+    },
+    Ceqe {
+        ceq: u32,
+        context: u64,
+    },
+    Aeqe {
+        event: aeq::AsyncEvent,
+    },
+    /// The control queue completes a command and goes on.
+    Command {
+        completion: cqp::Completion,
+    },
+}
+
 /// The RDMA half of one function.
 #[derive(Debug)]
 pub struct Rdma {
-    config: RdmaConfig,
+    pub(crate) config: RdmaConfig,
+    pub(crate) layout: &'static layout::Layout,
+    pub(crate) registers: regs::Values,
+    pub(crate) cqp: Option<cqp::ControlQueue>,
+    pub(crate) hmc: hmc::Hmc,
+    /// Memory that the device holds.
+    pub(crate) claims: claims::Claims,
+    pub(crate) cqs: BTreeMap<u32, cq::Cq>,
+    pub(crate) ceqs: BTreeMap<u32, ceq::Ceq>,
+    pub(crate) aeq: Option<aeq::Aeq>,
+    pub(crate) qps: BTreeMap<u32, qp::Qp>,
+    /// Regions and windows by STag index.
+    pub(crate) mrs: BTreeMap<u32, mr::Mr>,
+    pub(crate) ahs: BTreeMap<u32, ah::Ah>,
+    pub(crate) arp: BTreeMap<u32, ah::ArpEntry>,
+    pub(crate) mcast: BTreeMap<u32, ah::Group>,
+    /// Local MAC table.
+    pub(crate) macs: BTreeMap<u32, Option<[u8; 6]>>,
+    pub(crate) ws: ws::Tree,
+    pub(crate) stats: stats::Stats,
+    /// Statistics instances that the driver allocated.
+    pub(crate) stats_instances: BTreeMap<u32, stats::Stats>,
+    /// Events on their way, with the time they are due; the sequence number keeps their order.
+    deferred: BTreeMap<(u64, u64), Deferred>,
+    sequence: u64,
 }
 
 impl Rdma {
     /// Returns the state after a function reset.
     pub fn new(config: RdmaConfig) -> Self {
-        Rdma { config }
+        Rdma {
+            config,
+            layout: &layout::E810,
+            registers: regs::Values::default(),
+            cqp: None,
+            hmc: hmc::Hmc::default(),
+            claims: claims::Claims::default(),
+            cqs: BTreeMap::new(),
+            ceqs: BTreeMap::new(),
+            aeq: None,
+            qps: BTreeMap::new(),
+            mrs: BTreeMap::new(),
+            ahs: BTreeMap::new(),
+            arp: BTreeMap::new(),
+            mcast: BTreeMap::new(),
+            macs: BTreeMap::new(),
+            ws: ws::Tree::default(),
+            stats: stats::Stats::default(),
+            stats_instances: BTreeMap::new(),
+            deferred: BTreeMap::new(),
+            sequence: 0,
+        }
     }
 
     /// Reads a register; `None` if it is not an RDMA register.
-    pub fn read(&mut self, _cx: &mut Context<'_>, _offset: u32) -> Option<u32> {
-        None
+    pub fn read(&mut self, _cx: &mut Context<'_>, offset: u32) -> Option<u32> {
+        let value = match Register::at(self.layout, offset)? {
+            Register::CqpTail => self.registers.cqp_tail,
+            Register::CqpDoorbell => self.cqp.as_ref().map_or(0, |cqp| cqp.head),
+            Register::CcqpStatus => self.registers.ccqp_status,
+            Register::CcqpHigh => self.registers.ccqp_high,
+            Register::CqpErrorCodes => self.registers.cqp_error_codes,
+            Register::DoorbellSize => regs::DOORBELLS_8M,
+            Register::CpuStatus => regs::CPU_READY,
+            Register::AeqControl => self.registers.aeq_control,
+            Register::CeqControl(id) => self.registers.ceq_control(id),
+            Register::HmcErrorInfo => self.registers.hmc_error_info,
+            Register::HmcErrorData => self.registers.hmc_error_data,
+            Register::CriticalError => self.registers.critical_error,
+            // Write-only.
+            Register::CcqpLow
+            | Register::CqArm
+            | Register::CqAck
+            | Register::AeqAlloc
+            | Register::SqDoorbell
+            | Register::PdInvalidate => 0,
+        };
+        Some(value)
     }
 
     /// Writes a register; false if it is not an RDMA register.
-    pub fn write(&mut self, _cx: &mut Context<'_>, _offset: u32, _value: u32) -> bool {
-        false
+    pub fn write(&mut self, cx: &mut Context<'_>, offset: u32, value: u32) -> bool {
+        let Some(register) = Register::at(self.layout, offset) else {
+            return false;
+        };
+        match register {
+            Register::CqpTail => self.registers.cqp_tail = value,
+            Register::CqpDoorbell => cqp::doorbell(self, cx, value),
+            Register::CcqpStatus => self.registers.ccqp_status = value,
+            Register::CcqpHigh => self.registers.ccqp_high = value,
+            Register::CcqpLow => {
+                let address = (u64::from(self.registers.ccqp_high) << 32) | u64::from(value);
+                if address == 0 {
+                    cqp::destroy(self, cx);
+                } else {
+                    cqp::create(self, cx, address);
+                }
+            }
+            Register::CqArm => cq::arm(self, cx, value),
+            Register::CqAck => self.acknowledge(cx, value),
+            Register::AeqAlloc => aeq::give_back(self, cx, value),
+            Register::SqDoorbell => self.sq_doorbell(cx, value),
+            Register::AeqControl => self.registers.aeq_control = value,
+            Register::CeqControl(id) => self.registers.set_ceq_control(id, value),
+            Register::PdInvalidate => {
+                let value = u64::from(value);
+                let sd = layout::PDINV_SD.get32(value);
+                let page = layout::PDINV_PD.get32(value);
+                self.hmc.invalidate_page(cx, &mut self.claims, sd, page);
+            }
+            Register::HmcErrorInfo => self.registers.hmc_error_info = value,
+            Register::HmcErrorData => self.registers.hmc_error_data = value,
+            Register::CriticalError => self.registers.critical_error = value,
+            Register::CqpErrorCodes | Register::DoorbellSize | Register::CpuStatus => {
+                cx.violation("register", format!("write of {value:#x} to {register:?}"));
+            }
+        }
+        true
+    }
+
+    fn acknowledge(&mut self, cx: &mut Context<'_>, cq: u32) {
+        cx.trace("doorbell", || json!({"ack": cq}));
+        if cq >= self.hmc.count(fpm::Object::Cq) {
+            cx.violation(
+                "doorbell",
+                format!("acknowledge of CQ {cq}, which is out of range"),
+            );
+        }
+    }
+
+    fn sq_doorbell(&mut self, cx: &mut Context<'_>, value: u32) {
+        let id = layout::wqe::QP_ID.get32(u64::from(value));
+        cx.trace("doorbell", || json!({"sq": id}));
+        if !self.qps.contains_key(&id) {
+            cx.violation(
+                "doorbell",
+                format!("work for QP {id}, which does not exist"),
+            );
+            return;
+        }
+        transport::sq_doorbell(self, cx, id);
     }
 
     /// A frame from the wire; true if it was for this half.
-    pub fn receive(&mut self, _cx: &mut Context<'_>, _frame: &[u8]) -> bool {
-        false
+    pub fn receive(&mut self, cx: &mut Context<'_>, frame: &[u8]) -> bool {
+        transport::receive(self, cx, frame)
     }
 
     /// Timers whose time has come.
-    pub fn poll(&mut self, _cx: &mut Context<'_>) {}
+    pub fn poll(&mut self, cx: &mut Context<'_>) {
+        while let Some(entry) = self.deferred.first_entry() {
+            if entry.key().0 > cx.now {
+                break;
+            }
+            match entry.remove() {
+                Deferred::Cqe { cq, entry } => {
+                    if self.cqs.contains_key(&cq) {
+                        // An error here is recorded already.
+                        let _ = cq::post_now(self, cx, cq, entry, None);
+                    }
+                }
+                Deferred::Ceqe { ceq, context } => {
+                    if self.ceqs.contains_key(&ceq) {
+                        ceq::post_now(self, cx, ceq, context);
+                    }
+                }
+                Deferred::Aeqe { event } => aeq::post_now(self, cx, event, 0),
+                Deferred::Command { completion } => cqp::resume(self, cx, completion),
+            }
+        }
+        transport::poll(self, cx);
+    }
 
     /// When [`Self::poll`] wants to be called next, in nanoseconds.
     pub fn next_deadline(&self) -> Option<u64> {
-        None
+        let deferred = self.deferred.keys().next().map(|(due, _)| *due);
+        match (deferred, transport::next_deadline(self)) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     /// Function reset.
@@ -60,10 +262,29 @@ impl Rdma {
         *self = Rdma::new(self.config.clone());
     }
 
-    /// The admin queue gave the function a queue set: its handle is `qset`,
-    /// its scheduler node `teid`, below node `parent`.
-    pub fn add_qset(&mut self, _qset: u16, _teid: u32, _parent: u32) {}
+    /// The admin queue gave the function a queue set: its handle is `qset`, its scheduler node `teid`, below node
+    /// `parent`.
+    pub fn add_qset(&mut self, qset: u16, teid: u32, _parent: u32) {
+        self.ws.add_qset(qset, teid);
+    }
 
     /// The admin queue took a queue set away.
-    pub fn remove_qset(&mut self, _qset: u16) {}
+    pub fn remove_qset(&mut self, qset: u16) {
+        self.ws.remove_qset(qset);
+    }
+
+    /// Puts an event off until `due`.
+    pub(crate) fn later(&mut self, due: u64, event: Deferred) {
+        self.sequence += 1;
+        self.deferred.insert((due, self.sequence), event);
+    }
+
+    /// Adds to a counter of the function and of the statistics instance, if the queue pair names one.
+    pub(crate) fn count(&mut self, instance: Option<u8>, counter: stats::Counter, amount: u64) {
+        self.stats.add(counter, amount);
+        let instance = instance.and_then(|index| self.stats_instances.get_mut(&u32::from(index)));
+        if let Some(stats) = instance {
+            stats.add(counter, amount);
+        }
+    }
 }
