@@ -31,17 +31,14 @@ mod raw {
         MaybeZeroable,
         Zeroable, //
     };
-    use zerocopy_derive::{
-        FromBytes,
-        Immutable,
-        IntoBytes,
-        KnownLayout, //
-    };
 
     // SAFETY: `__BindgenBitfieldUnit` is a newtype around `Storage`.
     unsafe impl<Storage: Zeroable> Zeroable for __BindgenBitfieldUnit<Storage> {}
 
     include!("bindings/bindings_generated.rs");
 }
+
+pub(crate) mod iidc;
+pub(crate) mod netdev;
 
 pub(crate) use raw::*;

@@ -8,7 +8,6 @@
 #include <rdma/iter.h>
 #include <rdma/iw_cm.h>
 #include <rdma/uverbs_ioctl.h>
-#include <uapi/rdma/irdma-abi.h>
 
 #include <linux/net/intel/iidc_rdma.h>
 #include <linux/net/intel/iidc_rdma_ice.h>

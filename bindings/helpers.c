@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* See helpers.h. */
 
+#include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/mm.h>
@@ -9,6 +10,11 @@
 #include <rdma/uverbs_ioctl.h>
 
 #include "helpers.h"
+
+unsigned int irdma_helper_num_online_cpus(void)
+{
+	return num_online_cpus();
+}
 
 void irdma_helper_dma_set_max_seg_size(struct device *dev, unsigned int size)
 {
@@ -35,9 +41,14 @@ void irdma_helper_netdev_mac(const struct net_device *netdev, u8 *mac)
 	ether_addr_copy(mac, netdev->dev_addr);
 }
 
-bool irdma_helper_netdev_is_active(const struct net_device *netdev)
+bool irdma_helper_netif_running(const struct net_device *netdev)
 {
-	return netif_carrier_ok(netdev) && netif_running(netdev);
+	return netif_running(netdev);
+}
+
+bool irdma_helper_netif_carrier_ok(const struct net_device *netdev)
+{
+	return netif_carrier_ok(netdev);
 }
 
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle)

@@ -16,6 +16,9 @@ struct rdma_user_mmap_entry;
 struct uverbs_attr_bundle;
 struct vm_area_struct;
 
+/* linux/cpumask.h */
+unsigned int irdma_helper_num_online_cpus(void);
+
 /* linux/dma-mapping.h */
 void irdma_helper_dma_set_max_seg_size(struct device *dev, unsigned int size);
 
@@ -24,7 +27,8 @@ void irdma_helper_dev_hold(struct net_device *netdev);
 void irdma_helper_dev_put(struct net_device *netdev);
 unsigned int irdma_helper_netdev_mtu(const struct net_device *netdev);
 void irdma_helper_netdev_mac(const struct net_device *netdev, u8 *mac);
-bool irdma_helper_netdev_is_active(const struct net_device *netdev);
+bool irdma_helper_netif_running(const struct net_device *netdev);
+bool irdma_helper_netif_carrier_ok(const struct net_device *netdev);
 
 /* rdma/uverbs_ioctl.h; both give NULL for NULL. */
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle);

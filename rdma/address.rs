@@ -160,3 +160,11 @@ impl<'a> AhAttr<'a> {
         Ok(unsafe { raw.__bindgen_anon_1.roce.dmac })
     }
 }
+
+/// The 64-bit identifier made of a MAC address (EUI-64, RFC 4291 appendix A), in network order.
+#[doc(alias = "addrconf_addr_eui48")]
+pub(crate) fn eui64(mac: [u8; 6]) -> [u8; 8] {
+    let [a, b, c, d, e, f] = mac;
+    // The bit that says "universally administered" is inverted.
+    [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
+}

@@ -99,7 +99,7 @@ impl<'a, T: Operations> Udata<'a, T> {
     /// `EINVAL` if the request is shorter than `min_len` bytes, `EOPNOTSUPP` if it is longer than
     /// `R` and what goes beyond isn't zero, `EFAULT` if it can't be read.
     #[doc(alias = "ib_copy_validate_udata_in")]
-    pub(crate) fn read<R: FromBytes + IntoBytes>(&mut self, min_len: usize) -> Result<R> {
+    pub(crate) fn read<R: FromBytes>(&mut self, min_len: usize) -> Result<R> {
         let mut request = R::new_zeroed();
         // SAFETY: `raw` is valid and in a bundle by the type's invariant; `request` has the size
         // that is given, and any bytes are a valid `R`.

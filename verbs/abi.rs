@@ -7,6 +7,7 @@
 
 use core::mem::offset_of;
 use kernel::prelude::*;
+use zerocopy_derive::Immutable;
 
 /// Version of the interface.
 #[doc(alias = "IRDMA_ABI_VER")]

@@ -283,10 +283,7 @@ impl Cq {
 
     fn kernel_memory(dev: &Device<'_>, cqe: u32) -> Result<(u32, RingBase, u64, CqOwner)> {
         let entries = sizing::cq_entries(dev.queue_limits(), cqe)?;
-        let memory = Arc::new(
-            CqMemory::new(dev.function().parent(), entries)?,
-            GFP_KERNEL,
-        )?;
+        let memory = Arc::new(CqMemory::new(dev.function().parent(), entries)?, GFP_KERNEL)?;
         let base = RingBase::Contiguous(memory.ring.address());
         let shadow = memory.shadow.address();
         let owner = CqOwner::Kernel(KernelCq::new(memory, entries)?);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The network device beside an RDMA port.
+//! Network devices.
 //!
 //! C header: [`include/linux/netdevice.h`](srctree/include/linux/netdevice.h)
 
@@ -14,7 +14,7 @@ use kernel::{
     types::Opaque, //
 };
 
-use crate::bindings;
+use super::raw as bindings;
 
 /// A network device.
 ///
@@ -55,7 +55,8 @@ impl NetDevice {
         unsafe { raw.cast::<Self>().as_ref() }.map(ARef::from)
     }
 
-    pub(super) fn as_raw(&self) -> *mut bindings::net_device {
+    /// The device of C.
+    pub(crate) fn as_raw(&self) -> *mut bindings::net_device {
         self.0.get()
     }
 
@@ -78,17 +79,15 @@ impl NetDevice {
         mac
     }
 
-    /// Whether frames can pass: the device is up and has a link.
-    pub(crate) fn is_active(&self) -> bool {
+    /// Whether the device is up.
+    pub(crate) fn is_running(&self) -> bool {
         // SAFETY: The device is valid.
-        unsafe { bindings::irdma_helper_netdev_is_active(self.as_raw()) }
+        unsafe { bindings::irdma_helper_netif_running(self.as_raw()) }
     }
-}
 
-/// The 64-bit identifier made of a MAC address (EUI-64, RFC 4291 appendix A), in network order.
-#[doc(alias = "addrconf_addr_eui48")]
-pub(crate) fn eui64(mac: [u8; 6]) -> [u8; 8] {
-    let [a, b, c, d, e, f] = mac;
-    // The bit that says "universally administered" is inverted.
-    [a ^ 2, b, c, 0xff, 0xfe, d, e, f]
+    /// Whether the device has a link.
+    pub(crate) fn has_carrier(&self) -> bool {
+        // SAFETY: The device is valid.
+        unsafe { bindings::irdma_helper_netif_carrier_ok(self.as_raw()) }
+    }
 }
