@@ -2,7 +2,16 @@
 
 //! RDMA driver for Intel's Ethernet network functions.
 
-use kernel::prelude::*;
+use kernel::{
+    driver,
+    prelude::*,
+    InPlaceModule, //
+};
+
+use crate::{
+    bindings::iidc::Adapter,
+    lan::ice::Ice, //
+};
 
 mod bindings;
 mod hw;
@@ -18,11 +27,17 @@ mod verbs;
 #[path = "tests-kunit/suites.rs"]
 mod tests_kunit;
 
-struct IrdmaModule;
+#[pin_data]
+struct IrdmaModule {
+    #[pin]
+    _ice: driver::Registration<Adapter<Ice>>,
+}
 
-impl kernel::Module for IrdmaModule {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+impl InPlaceModule for IrdmaModule {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _ice <- Adapter::register(module),
+        })
     }
 }
 
