@@ -9,22 +9,46 @@
 #![allow(dead_code, reason = "the rooms above come one by one")]
 
 #[forbid(unsafe_code)]
+pub(crate) mod aeq;
+#[forbid(unsafe_code)]
+pub(crate) mod arp;
+#[forbid(unsafe_code)]
 pub(crate) mod bits;
 #[forbid(unsafe_code)]
 pub(crate) mod ccq;
+#[forbid(unsafe_code)]
+pub(crate) mod ceq;
 mod completion;
 #[forbid(unsafe_code)]
 pub(crate) mod cqp;
+#[forbid(unsafe_code)]
+pub(crate) mod device;
 pub(crate) mod dma;
 #[forbid(unsafe_code)]
 pub(crate) mod doorbell;
+#[forbid(unsafe_code)]
+pub(crate) mod features;
 #[forbid(unsafe_code)]
 pub(crate) mod function;
 #[forbid(unsafe_code)]
 mod graveyard;
 #[forbid(unsafe_code)]
 pub(crate) mod hal;
+#[forbid(unsafe_code)]
+pub(crate) mod hmc;
+#[forbid(unsafe_code)]
+pub(crate) mod ids;
 pub(crate) mod irq;
 #[forbid(unsafe_code)]
 pub(crate) mod lan_ops;
+#[forbid(unsafe_code)]
+pub(crate) mod pble;
+#[forbid(unsafe_code)]
+pub(crate) mod qp_context;
 pub(crate) mod regs;
+#[forbid(unsafe_code)]
+pub(crate) mod stats;
+#[forbid(unsafe_code)]
+pub(crate) mod vector;
+#[forbid(unsafe_code)]
+pub(crate) mod ws;

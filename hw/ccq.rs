@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The control queue's completion queue: its ring.
+//! The control queue's completion queue.
 
 use kernel::{
     device::{
@@ -25,7 +25,13 @@ use super::{
         get,
         get_bit, //
     },
-    dma::DmaBuffer, //
+    cqp::cq::{
+        CreateCq,
+        DestroyCq,
+        RingBase, //
+    },
+    dma::DmaBuffer,
+    function::Function, //
 };
 
 /// Number of the queue.
@@ -182,5 +188,70 @@ impl CcqRing {
         let previous = self.memory.shadow.read(SHADOW_ARM).unwrap_or(0);
         let _ = self.memory.shadow.write(SHADOW_ARM, arm_word_ccq(previous));
         dma_mb(Write);
+    }
+}
+
+/// The device reads the consumer index from the shadow area after this many entries.
+const SHADOW_READ_THRESHOLD: u32 = 16;
+
+/// The queue. On drop it is taken away from the device.
+pub(crate) struct Ccq<'a> {
+    function: Arc<Function<'a>>,
+    memory: Arc<CcqMemory>,
+}
+
+impl<'a> Ccq<'a> {
+    /// Makes the queue; the completions of commands arrive in it from now on.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and those of [`Function::execute`].
+    #[doc(alias = "irdma_create_ccq")]
+    pub(crate) fn new(function: Arc<Function<'a>>) -> Result<Self> {
+        let memory = Arc::new(CcqMemory::new(function.parent())?, GFP_KERNEL)?;
+        let command = CreateCq {
+            cq_id: CCQ_ID,
+            entries: CCQ_ENTRIES,
+            ring: RingBase::Contiguous(memory.ring.address()),
+            shadow: memory.shadow.address(),
+            shadow_read_threshold: SHADOW_READ_THRESHOLD,
+            ceq_id: Some(0),
+            mask_events: false,
+            check_overflow: true,
+            vsi: function.vsi(),
+        };
+
+        // The first completion in it is that of its own creation.
+        function.cqp.attach_ccq(memory.clone());
+        if let Err(error) = function.execute(&command) {
+            function.cqp.detach_ccq();
+            if error == ETIMEDOUT {
+                function.bury(memory);
+            }
+            return Err(error);
+        }
+
+        Ok(Self { function, memory })
+    }
+}
+
+impl Drop for Ccq<'_> {
+    #[doc(alias = "irdma_destroy_ccq")]
+    fn drop(&mut self) {
+        // The completion of its destruction cannot arrive in it.
+        self.function.cqp.detach_ccq();
+
+        let result = self.function.execute(&DestroyCq {
+            cq_id: CCQ_ID,
+            entries: CCQ_ENTRIES,
+            ring: RingBase::Contiguous(self.memory.ring.address()),
+            shadow: self.memory.shadow.address(),
+            ceq_id: Some(0),
+            mask_events: false,
+        });
+
+        if result.is_err() {
+            self.function.bury(self.memory.clone());
+        }
     }
 }

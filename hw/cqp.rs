@@ -735,7 +735,7 @@ impl<'a> Function<'a> {
             self.complete(completion);
         }
 
-        if any {
+        if any && self.cqp.mode() == Mode::Interrupts {
             self.arm_ccq();
         }
     }

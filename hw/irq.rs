@@ -120,6 +120,13 @@ impl<T: Handler> IrqHandler<T> {
     }
 }
 
+impl<T: Handler> IrqHandler<T> {
+    /// Returns the handler.
+    pub(crate) fn handler(&self) -> &T {
+        &self.handler
+    }
+}
+
 #[pinned_drop]
 impl<T: Handler> PinnedDrop for IrqHandler<T> {
     #[doc(alias = "irdma_destroy_irq")]

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion event queues: the device tells which completion queues have something new.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    bits::get_bit,
+    ccq::CCQ_ID,
+    cqp::{
+        cq::RingBase,
+        event_queue::{
+            CreateCeq,
+            DestroyCeq, //
+        },
+    },
+    dma::DmaBuffer,
+    function::Function,
+    irq::{
+        Handler,
+        Then,
+        Vector, //
+    }, //
+};
+
+/// What stands in the ring for a queue that is gone.
+#[doc(alias = "IRDMA_INVALID_CQ_IDX")]
+const FORGOTTEN: u32 = u32::MAX;
+
+/// Somebody who wants to know of a completion queue's events.
+pub(crate) trait CompletionHandler: Send + Sync {
+    /// Called for each event of the queue, in hard interrupt context.
+    ///
+    /// The event queue's lock is held: no queue of the same event queue must be registered or taken
+    /// away from here.
+    fn completed(&self);
+}
+
+/// The consumer's end of the ring, and who is told of what.
+struct State<'a> {
+    tail: usize,
+    polarity: bool,
+    handlers: RBTree<u32, Arc<dyn CompletionHandler + 'a>>,
+}
+
+/// A completion event queue.
+#[pin_data]
+pub(crate) struct Ceq<'a> {
+    function: Arc<Function<'a>>,
+    id: u32,
+    ring: Arc<DmaBuffer>,
+    #[pin]
+    state: SpinLockIrq<State<'a>>,
+}
+
+impl<'a> Ceq<'a> {
+    /// Makes queue `id` of `entries` entries.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and those of [`Function::execute`].
+    #[doc(alias = "irdma_create_ceq")]
+    pub(crate) fn new(function: Arc<Function<'a>>, id: u32, entries: u32) -> Result<Arc<Self>> {
+        // CAST: Widening.
+        let ring = Arc::new(
+            DmaBuffer::new(function.parent(), entries as usize * 8)?,
+            GFP_KERNEL,
+        )?;
+        let command = CreateCeq {
+            ceq_id: id,
+            entries,
+            ring: RingBase::Contiguous(ring.address()),
+            vsi: function.vsi(),
+        };
+        let ceq = Arc::pin_init(
+            try_pin_init!(Self {
+                function,
+                id,
+                ring,
+                state <- new_spinlock_irq!(
+                    State {
+                        tail: 0,
+                        polarity: true,
+                        handlers: RBTree::new(),
+                    },
+                    "irdma_rs::ceq"
+                ),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+
+        if let Err(error) = ceq.function.execute(&command) {
+            if error == ETIMEDOUT {
+                ceq.function.bury(ceq.ring.clone());
+            }
+            return Err(error);
+        }
+
+        Ok(ceq)
+    }
+
+    /// Takes the queue away from the device. No interrupt handler uses it any more.
+    #[doc(alias = "irdma_destroy_ceq")]
+    pub(crate) fn destroy(&self) {
+        let result = self.function.execute(&DestroyCeq {
+            ceq_id: self.id,
+            // CAST: As many as there were.
+            entries: self.ring.words() as u32,
+            ring: RingBase::Contiguous(0),
+        });
+
+        if result.is_err() {
+            self.function.bury(self.ring.clone());
+        }
+    }
+
+    /// Returns the number of the queue.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Has `handler` told of the events of completion queue `cq_id` from now on.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`.
+    /// - `EEXIST` if the queue has a handler.
+    pub(crate) fn register(&self, cq_id: u32, handler: Arc<dyn CompletionHandler + 'a>) -> Result {
+        let node = RBTreeNode::new(cq_id, handler, GFP_KERNEL)?;
+        let mut state = self.state.lock();
+
+        if state.handlers.get(&cq_id).is_some() {
+            drop(state);
+            return Err(EEXIST);
+        }
+        state.handlers.insert(node);
+
+        Ok(())
+    }
+
+    /// Has nobody told of the events of completion queue `cq_id` any more. When this returns, no
+    /// handler of it runs, and events that are still in the ring are forgotten.
+    #[doc(alias = "irdma_sc_cleanup_ceqes")]
+    pub(crate) fn unregister(&self, cq_id: u32) {
+        let removed = {
+            let mut state = self.state.lock();
+
+            self.forget(&state, cq_id);
+            state.handlers.remove_node(&cq_id)
+        };
+
+        // Not under the lock, since it may be the last reference.
+        drop(removed);
+    }
+
+    /// Makes the waiting events of `cq_id` events of no queue.
+    fn forget(&self, state: &State<'a>, cq_id: u32) {
+        let entries = self.ring.words();
+        let mut at = state.tail;
+        let mut polarity = state.polarity;
+
+        for _ in 0..entries {
+            let Ok(event) = self.ring.read(at) else {
+                return;
+            };
+            if get_bit::<63>(event) != polarity {
+                return;
+            }
+            // CAST: The number is in the lower half.
+            if event as u32 == cq_id {
+                let _ = self
+                    .ring
+                    .write(at, (event & (1 << 63)) | u64::from(FORGOTTEN));
+            }
+
+            at += 1;
+            if at == entries {
+                at = 0;
+                polarity = !polarity;
+            }
+        }
+    }
+
+    /// Takes the next event, if there is one.
+    #[doc(alias = "irdma_sc_process_ceq")]
+    fn next(&self, state: &mut State<'a>) -> Option<u32> {
+        let event = self.ring.read(state.tail).ok()?;
+
+        if get_bit::<63>(event) != state.polarity {
+            return None;
+        }
+
+        state.tail += 1;
+        if state.tail == self.ring.words() {
+            state.tail = 0;
+            state.polarity = !state.polarity;
+        }
+
+        // CAST: The number is in the lower half.
+        Some(event as u32)
+    }
+
+    /// Acts on the events. Called in hard interrupt context.
+    #[doc(alias = "irdma_process_ceq")]
+    pub(crate) fn process(&self) {
+        // A device that never stops is left alone after one turn of the ring.
+        for _ in 0..self.ring.words() {
+            let mut state = self.state.lock();
+            let Some(cq_id) = self.next(&mut state) else {
+                return;
+            };
+
+            if cq_id == CCQ_ID {
+                drop(state);
+                self.function.doorbells().ack_cq(cq_id);
+                self.function.process_completions();
+                continue;
+            }
+
+            if cq_id == FORGOTTEN {
+                continue;
+            }
+
+            match state.handlers.get(&cq_id) {
+                Some(handler) => {
+                    self.function.doorbells().ack_cq(cq_id);
+                    handler.completed();
+                }
+                None => self.function.faults().stale_events.count(),
+            }
+        }
+    }
+}
+
+/// Handler of a vector that is a completion event queue's alone.
+pub(crate) struct CeqVector<'a> {
+    ceq: Arc<Ceq<'a>>,
+    function: Arc<Function<'a>>,
+    vector: Vector,
+}
+
+impl<'a> CeqVector<'a> {
+    /// Makes a handler.
+    pub(crate) fn new(ceq: Arc<Ceq<'a>>, vector: Vector) -> Self {
+        Self {
+            function: ceq.function.clone(),
+            ceq,
+            vector,
+        }
+    }
+}
+
+impl Handler for CeqVector<'_> {
+    #[doc(alias = "irdma_ceq_handler")]
+    #[doc(alias = "irdma_ceq_dpc")]
+    fn interrupt(&self) -> Then {
+        self.ceq.process();
+        // The vector exists: it was enabled before.
+        let _ = self.function.regs().enable_vector(self.vector.index());
+
+        Then::Done
+    }
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The device as a whole: brought up by its construction, taken down by its drop.
+
+use kernel::{
+    device::{
+        self,
+        Bound, //
+    },
+    io::poll::read_poll_timeout,
+    prelude::*,
+    sync::Arc,
+    time::Delta, //
+};
+
+use super::{
+    aeq::{
+        Aeq,
+        EventHandler, //
+    },
+    arp::ArpTable,
+    ccq::Ccq,
+    ceq::{
+        Ceq,
+        CompletionHandler, //
+    },
+    cqp::{
+        address::IpAddress,
+        command::Command,
+        CommandDone,
+        Reply, //
+    },
+    doorbell::Doorbells,
+    features::Features,
+    function::{
+        Function,
+        FunctionInfo,
+        Protocol, //
+    },
+    hal::{
+        Hal,
+        Limits, //
+    },
+    hmc::{
+        object::Object,
+        Hmc, //
+    },
+    ids::IdPools,
+    irq::Vector,
+    lan_ops::{
+        LanOps,
+        QosParams, //
+    },
+    pble::{
+        Depth,
+        PageList,
+        PageLists, //
+    },
+    regs::{
+        BarMapping,
+        Regs, //
+    },
+    stats::Stats,
+    vector::{
+        AeqUnit,
+        CeqUnit,
+        VectorPlan, //
+    },
+    ws::WorkScheduler, //
+};
+
+/// How long the protocol engine may take to come up.
+const READY_LIMIT: Delta = Delta::from_secs(15);
+
+/// Pause between two looks at it.
+const READY_STEP: Delta = Delta::from_millis(100);
+
+/// Cause of a LAN interrupt: an error in the function-private memory.
+#[doc(alias = "IRDMAPFINT_OICR_HMC_ERR_M")]
+const OICR_HMC_ERROR: u32 = 1 << 26;
+
+/// Cause of a LAN interrupt: an error of a push page.
+#[doc(alias = "IRDMAPFINT_OICR_PE_PUSH_M")]
+const OICR_PUSH_ERROR: u32 = 1 << 27;
+
+/// Cause of a LAN interrupt: a critical error of the protocol engine.
+#[doc(alias = "IRDMAPFINT_OICR_PE_CRITERR_M")]
+const OICR_CRITICAL_ERROR: u32 = 1 << 28;
+
+/// What the LAN driver hands over.
+pub(crate) struct Config<'a, 'v> {
+    /// The PCI function, which does the DMA.
+    pub(crate) parent: &'a device::Device<Bound>,
+    /// The function's BAR.
+    pub(crate) mapping: BarMapping<'a>,
+    /// The function's generation.
+    pub(crate) hal: &'static dyn Hal,
+    /// Numbers of the function.
+    pub(crate) info: FunctionInfo,
+    /// The interrupt vectors. They stay allocated until the device is gone.
+    pub(crate) vectors: &'v [Vector],
+    /// Number of CPUs that are online.
+    pub(crate) online_cpus: usize,
+    /// How the port shares itself among its traffic classes.
+    pub(crate) qos: QosParams,
+    /// The LAN driver's side.
+    pub(crate) lan: KBox<dyn LanOps + 'a>,
+}
+
+/// The device. The order of the fields is that in which it is taken down.
+pub(crate) struct Device<'a> {
+    ws: Pin<KBox<WorkScheduler<'a>>>,
+    stats: Pin<KBox<Stats<'a>>>,
+    arp: Arc<ArpTable>,
+    aeq: AeqUnit<'a>,
+    lists: Arc<PageLists<'a>>,
+    /// The completion event queues but number 0.
+    ceqs: KVec<CeqUnit<'a>>,
+    ceq0: Arc<CeqUnit<'a>>,
+    _ccq: Ccq<'a>,
+    ids: Pin<KBox<IdPools>>,
+    hmc: Arc<Hmc<'a>>,
+    features: Features,
+    function: Arc<Function<'a>>,
+}
+
+impl<'a> Device<'a> {
+    /// Brings the device up. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `ETIMEDOUT` if the protocol engine is not up, or does not answer.
+    /// - `ENODEV` if the function has no doorbells.
+    /// - `EINVAL` if what the device says of itself makes no sense.
+    /// - `ENOMEM`, and those of [`Function::execute`].
+    ///
+    /// What had been brought up is taken down then.
+    #[doc(alias = "irdma_ctrl_init_hw")]
+    #[doc(alias = "irdma_rt_init_hw")]
+    pub(crate) fn new(config: Config<'a, '_>) -> Result<Self> {
+        let Config {
+            parent,
+            mapping,
+            hal,
+            info,
+            vectors,
+            online_cpus,
+            qos,
+            lan,
+        } = config;
+        let regs = Regs::new(mapping, hal);
+
+        Self::wait_until_ready(&regs)?;
+
+        // Each step is undone in reverse when a later one fails.
+        let function = Function::new(parent, regs, lan, info)?;
+        let features = Features::query(&function)?;
+        let hmc = Hmc::new(function.clone())?;
+        let layout = hmc.layout();
+        let ids = KBox::pin_init(IdPools::new(layout, hal.limits().max_pds), GFP_KERNEL)?;
+        let ccq = Ccq::new(function.clone())?;
+
+        // CAST: Widening.
+        let max_ceqs = hmc.limits().max_ceqs as usize;
+        let plan = VectorPlan::new(vectors.len(), online_cpus, max_ceqs)?;
+        let ceq_entries = layout.count(Object::Cq).min(hal.limits().max_ceq_entries);
+        let ceq = |index: usize| -> Result<CeqUnit<'a>> {
+            let vector = *vectors.get(plan.vector_of(index)).ok_or(EINVAL)?;
+            let shared = plan.shared && index == 0;
+
+            CeqUnit::new(
+                function.clone(),
+                index.try_into()?,
+                ceq_entries,
+                vector,
+                shared,
+            )
+        };
+        let ceq0 = Arc::new(ceq(0)?, GFP_KERNEL)?;
+
+        function.cqp.expect_interrupts(true);
+        function.arm_ccq();
+
+        let mut ceqs = KVec::with_capacity(plan.ceqs, GFP_KERNEL)?;
+        for index in 1..plan.ceqs {
+            ceqs.push(ceq(index)?, GFP_KERNEL)?;
+        }
+
+        let lists = PageLists::new(hmc.clone())?;
+        let aeq = Aeq::new(
+            function.clone(),
+            &lists,
+            Self::aeq_entries(&hmc, info.protocol),
+        )?;
+        let aeq = AeqUnit::new(
+            function.clone(),
+            aeq,
+            *vectors.first().ok_or(EINVAL)?,
+            plan.shared.then(|| ceq0.clone()),
+        )?;
+        let arp = ArpTable::new(layout.count(Object::Arp))?;
+        let stats = KBox::pin_init(Stats::new(function.clone()), GFP_KERNEL)?;
+        let ws = KBox::pin_init(WorkScheduler::new(function.clone(), qos), GFP_KERNEL)?;
+
+        Ok(Self {
+            ws,
+            stats,
+            arp,
+            aeq,
+            lists,
+            ceqs,
+            ceq0,
+            _ccq: ccq,
+            ids,
+            hmc,
+            features,
+            function,
+        })
+    }
+
+    #[doc(alias = "irdma_sc_dev_init")]
+    fn wait_until_ready(regs: &Regs<'_>) -> Result {
+        read_poll_timeout(
+            || Ok(regs.is_ready()),
+            |ready| *ready,
+            READY_STEP,
+            READY_LIMIT,
+        )?;
+
+        match regs.has_doorbells() {
+            true => Ok(()),
+            false => Err(ENODEV),
+        }
+    }
+
+    fn aeq_entries(hmc: &Hmc<'_>, protocol: Protocol) -> u32 {
+        let layout = hmc.layout();
+        let qps = layout.count(Object::Qp);
+        let per_qp = match protocol {
+            Protocol::Iwarp => 2,
+            Protocol::Roce => 1,
+        };
+        let max = hmc.function().regs().hal().limits().max_aeq_entries;
+
+        qps.saturating_mul(per_qp)
+            .saturating_add(layout.count(Object::Cq))
+            .min(max)
+    }
+
+    /// Returns the common part, to which commands are given.
+    pub(crate) fn function(&self) -> &Arc<Function<'a>> {
+        &self.function
+    }
+
+    /// Executes a command, see [`Function::execute`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Function::execute`].
+    pub(crate) fn execute<C: Command>(&self, command: &C) -> Result<Reply> {
+        self.function.execute(command)
+    }
+
+    /// Starts a command and has `done` told of its end, see [`Function::submit`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Function::submit`].
+    pub(crate) fn submit<C: Command>(
+        &self,
+        command: &C,
+        done: Arc<dyn CommandDone + 'a>,
+        cookie: u64,
+    ) -> Result {
+        self.function.submit(command, done, cookie)
+    }
+
+    /// Returns the device that does the DMA.
+    pub(crate) fn parent(&self) -> &'a device::Device<Bound> {
+        self.function.parent()
+    }
+
+    /// Returns the doorbells of the data path.
+    pub(crate) fn doorbells(&self) -> Doorbells<'a> {
+        *self.function.doorbells()
+    }
+
+    /// Returns the offset in bytes in the BAR of the page of doorbells for user space.
+    pub(crate) fn user_doorbell_offset(&self) -> usize {
+        self.function.regs().hal().doorbells().user_page
+    }
+
+    /// Returns the limits of the generation.
+    pub(crate) fn limits(&self) -> &'static Limits {
+        self.function.regs().hal().limits()
+    }
+
+    /// Returns the firmware's version and features.
+    pub(crate) fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Returns how many objects of a kind the function has.
+    pub(crate) fn count(&self, object: Object) -> u32 {
+        self.hmc.layout().count(object)
+    }
+
+    /// Returns the numbers of the objects.
+    pub(crate) fn ids(&self) -> &IdPools {
+        &self.ids
+    }
+
+    /// Returns the work scheduler.
+    pub(crate) fn ws(&self) -> &WorkScheduler<'a> {
+        &self.ws
+    }
+
+    /// Returns the statistics.
+    pub(crate) fn stats(&self) -> &Stats<'a> {
+        &self.stats
+    }
+
+    /// Returns the number of completion vectors, of which each has an event queue.
+    pub(crate) fn completion_vectors(&self) -> usize {
+        self.ceqs.len() + 1
+    }
+
+    /// Returns the event queue of completion vector `vector`; one too large gets queue 0.
+    pub(crate) fn ceq(&self, vector: u32) -> &Arc<Ceq<'a>> {
+        // CAST: Widening.
+        (vector as usize)
+            .checked_sub(1)
+            .and_then(|index| self.ceqs.get(index))
+            .map_or_else(|| self.ceq0.ceq(), CeqUnit::ceq)
+    }
+
+    /// Has `handler` told of the events of completion queue `cq_id`, which completion vector
+    /// `vector` serves; see [`Ceq::register`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Ceq::register`].
+    pub(crate) fn register_cq(
+        &self,
+        vector: u32,
+        cq_id: u32,
+        handler: Arc<dyn CompletionHandler + 'a>,
+    ) -> Result {
+        self.ceq(vector).register(cq_id, handler)
+    }
+
+    /// Ends what [`Device::register_cq`] began; see [`Ceq::unregister`].
+    pub(crate) fn unregister_cq(&self, vector: u32, cq_id: u32) {
+        self.ceq(vector).unregister(cq_id);
+    }
+
+    /// Has `handler` told of asynchronous events, or nobody; see [`Aeq::set_handler`].
+    pub(crate) fn set_event_handler(&self, handler: Option<Arc<dyn EventHandler + 'a>>) {
+        self.aeq.aeq().set_handler(handler);
+    }
+
+    /// Makes a page list of `count` entries; see [`PageList::new`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`PageList::new`].
+    pub(crate) fn page_list(&self, count: u32, depth: Depth) -> Result<PageList<'a>> {
+        PageList::new(&self.lists, count, depth)
+    }
+
+    /// Adds a neighbour and returns its index; see [`ArpTable::add`]. Never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ArpTable::add`].
+    pub(crate) fn add_neighbour(&self, address: IpAddress, mac: [u8; 6]) -> Result<u16> {
+        self.arp.add(&self.function, address, mac)
+    }
+
+    /// Deletes a neighbour; see [`ArpTable::delete`]. Never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ArpTable::delete`].
+    pub(crate) fn delete_neighbour(&self, address: &IpAddress) -> Result {
+        self.arp.delete(&self.function, address)
+    }
+
+    /// Returns the index of a neighbour that the device knows.
+    pub(crate) fn find_neighbour(&self, address: &IpAddress) -> Option<u16> {
+        self.arp.find(address)
+    }
+
+    /// Keeps memory that the device may still own until the function has been reset; see
+    /// [`Function::bury`].
+    pub(crate) fn bury<T: Send + 'static>(&self, memory: T) {
+        self.function.bury(memory);
+    }
+
+    /// Acts on a critical error that the LAN driver was told of; `cause` is its interrupt's cause.
+    #[doc(alias = "icrdma_iidc_event_handler")]
+    pub(crate) fn critical_error(&self, cause: u32) {
+        let parent = self.parent();
+        let regs = self.function.regs();
+        let mut reset = false;
+
+        if cause & OICR_CRITICAL_ERROR != 0 {
+            let (cause, fatal) = regs.critical_error();
+
+            dev_err!(
+                parent,
+                "critical error of the protocol engine: {:#x}\n",
+                cause
+            );
+            reset |= fatal;
+        }
+        if cause & OICR_HMC_ERROR != 0 {
+            // Said only: a reset would take the LAN away from those who use no RDMA, and an error
+            // that comes back would do so again and again.
+            let (information, data) = regs.hmc_error();
+
+            dev_warn!(
+                parent,
+                "error in the function-private memory: {:#x} {:#x}\n",
+                information,
+                data
+            );
+        }
+        if cause & OICR_PUSH_ERROR != 0 {
+            dev_err!(parent, "error of a push page\n");
+            reset = true;
+        }
+
+        if reset {
+            self.function.request_reset();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Numbers of the device's objects.
+
+use kernel::{
+    id_pool::IdPool,
+    new_spinlock_irq,
+    prelude::*,
+    sync::SpinLockIrq, //
+};
+
+use super::hmc::{
+    fpm::Layout,
+    object::Object, //
+};
+
+/// Numbers that are taken and what is tried next.
+struct Numbers {
+    pool: IdPool,
+    next: usize,
+    max: usize,
+}
+
+/// Numbers from 0 to a limit. May be used in any context.
+///
+/// Numbers are handed out in turn, so that one which was just given back stays unused for long:
+/// what the device still says about it then meets nobody.
+#[pin_data]
+pub(crate) struct Ids {
+    #[pin]
+    numbers: SpinLockIrq<Numbers>,
+    max: u32,
+}
+
+impl Ids {
+    /// Returns an initializer for the numbers below `max`, of which those below `reserved` are
+    /// never handed out.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn new(max: u32, reserved: u32) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            numbers <- new_spinlock_irq!(Numbers::new(max, reserved)?, "irdma_rs::ids"),
+            max,
+        })
+    }
+
+    /// Returns the number after the greatest one.
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// Takes a number.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if all numbers are taken.
+    #[doc(alias = "irdma_alloc_rsrc")]
+    pub(crate) fn take(&self) -> Result<u32> {
+        self.numbers.lock().take().ok_or(ENOMEM)
+    }
+
+    /// Gives a number back.
+    #[doc(alias = "irdma_free_rsrc")]
+    pub(crate) fn give_back(&self, id: u32) {
+        if id < self.max {
+            // CAST: Widening.
+            self.numbers.lock().pool.release_id(id as usize);
+        }
+    }
+}
+
+impl Numbers {
+    fn new(max: u32, reserved: u32) -> Result<Self> {
+        // CAST: Widening.
+        let mut pool = IdPool::with_capacity(max as usize, GFP_KERNEL)?;
+
+        for _ in 0..reserved {
+            if let Some(id) = pool.find_unused_id(0) {
+                id.acquire();
+            }
+        }
+
+        Ok(Self {
+            pool,
+            // CAST: Widening.
+            next: reserved as usize,
+            max: max as usize,
+        })
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        let max = self.max;
+
+        for start in [self.next, 0] {
+            // The pool may be larger than there are numbers.
+            if let Some(id) = self
+                .pool
+                .find_unused_id(start)
+                .filter(|id| id.as_usize() < max)
+            {
+                // CAST: Below `max`, which has 32 bits.
+                let id = id.acquire() as u32;
+
+                self.next = id as usize + 1;
+                return Some(id);
+            }
+        }
+
+        None
+    }
+}
+
+/// The numbers of all kinds of object.
+#[pin_data]
+pub(crate) struct IdPools {
+    /// Queue pairs. 0 is none, 1 is that of the general services, 2 is reserved.
+    #[pin]
+    pub(crate) qps: Ids,
+    /// Completion queues. 0 is the control queue's, 1 and 2 are reserved.
+    #[pin]
+    pub(crate) cqs: Ids,
+    /// Protection domains. 0 to 2 are reserved.
+    #[pin]
+    pub(crate) pds: Ids,
+    /// Indices of memory keys. 0 is the key for all memory that the kernel uses.
+    #[pin]
+    pub(crate) mrs: Ids,
+    /// Address handles. 0 is none.
+    #[pin]
+    pub(crate) ahs: Ids,
+    /// Multicast groups. 0 is none.
+    #[pin]
+    pub(crate) mcast_groups: Ids,
+}
+
+impl IdPools {
+    /// Returns an initializer for as many numbers as the device has objects.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[doc(alias = "irdma_initialize_hw_rsrc")]
+    pub(crate) fn new(layout: &Layout, max_pds: u32) -> impl PinInit<Self, Error> {
+        let qp_count = layout.count(Object::Qp);
+        let cq_count = layout.count(Object::Cq);
+        let mr_count = layout.count(Object::Mr);
+        let ah_count = layout.count(Object::AddressHandle);
+
+        try_pin_init!(Self {
+            qps <- Ids::new(qp_count, 3),
+            cqs <- Ids::new(cq_count, 3),
+            pds <- Ids::new(max_pds, 3),
+            mrs <- Ids::new(mr_count, 1),
+            ahs <- Ids::new(ah_count, 1),
+            mcast_groups <- Ids::new(qp_count, 1),
+        })
+    }
+}

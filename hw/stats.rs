@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The device's statistics.
+//!
+//! The device's counters are narrower than 64 bits and wrap. They are added up here, each time that
+//! they are gathered; how often that has to be at least follows from the narrowest (24 bits).
+
+use kernel::{
+    new_mutex,
+    prelude::*,
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    cqp::scheduler::GatherStats,
+    dma::DmaBuffer,
+    function::Function,
+    hal::StatField, //
+};
+
+/// Size of the buffer in bytes.
+#[doc(alias = "IRDMA_GATHER_STATS_BUF_SIZE")]
+const BUFFER_SIZE: usize = 1024;
+
+/// Greatest number of counters of a generation.
+pub(crate) const MAX_COUNTERS: usize = 64;
+
+/// The counters, in the order of [`super::hal::Hal::stat_fields`].
+#[doc(alias = "irdma_hw_stats_index")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+#[allow(missing_docs, reason = "the names are those of the RDMA statistics")]
+pub(crate) enum Counter {
+    Ip4RxDiscard = 0,
+    Ip4RxTrunc,
+    Ip4TxNoRoute,
+    Ip6RxDiscard,
+    Ip6RxTrunc,
+    Ip6TxNoRoute,
+    TcpRtxSeg,
+    TcpRxOptErr,
+    TcpRxProtoErr,
+    RxVlanErr,
+    Ip4RxOcts,
+    Ip4RxPkts,
+    Ip4RxFrags,
+    Ip4RxMcPkts,
+    Ip4TxOcts,
+    Ip4TxPkts,
+    Ip4TxFrags,
+    Ip4TxMcPkts,
+    Ip6RxOcts,
+    Ip6RxPkts,
+    Ip6RxFrags,
+    Ip6RxMcPkts,
+    Ip6TxOcts,
+    Ip6TxPkts,
+    Ip6TxFrags,
+    Ip6TxMcPkts,
+    TcpRxSegs,
+    TcpTxSeg,
+    RdmaRxReads,
+    RdmaRxSends,
+    RdmaRxWrites,
+    RdmaTxReads,
+    RdmaTxSends,
+    RdmaTxWrites,
+    RdmaBinds,
+    RdmaInvalidates,
+    Ip4RxMcOcts,
+    Ip4TxMcOcts,
+    Ip6RxMcOcts,
+    Ip6TxMcOcts,
+    UdpRxPkts,
+    UdpTxPkts,
+    RxEcnMarkedPkts,
+    RxCnpHandled,
+    RxCnpIgnored,
+    TxCnpSent,
+}
+
+impl StatField {
+    /// Returns the greatest value of the counter.
+    pub(crate) const fn max(&self) -> u64 {
+        u64::MAX >> (64 - self.width)
+    }
+
+    /// Returns how far the counter has gone from `last` to `now`, which may be after a wrap.
+    #[doc(alias = "irdma_stat_delta")]
+    pub(crate) const fn delta(&self, last: u64, now: u64) -> u64 {
+        now.wrapping_sub(last) & self.max()
+    }
+}
+
+/// What has been gathered.
+struct State {
+    last: [u64; MAX_COUNTERS],
+    totals: [u64; MAX_COUNTERS],
+}
+
+/// The statistics.
+#[pin_data]
+pub(crate) struct Stats<'a> {
+    function: Arc<Function<'a>>,
+    buffer: Arc<DmaBuffer>,
+    #[pin]
+    state: Mutex<State>,
+}
+
+impl<'a> Stats<'a> {
+    /// Returns an initializer for statistics that begin at zero.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    #[doc(alias = "irdma_vsi_stats_init")]
+    pub(crate) fn new(function: Arc<Function<'a>>) -> impl PinInit<Self, Error> + 'a {
+        try_pin_init!(Self {
+            buffer: Arc::new(DmaBuffer::new(function.parent(), BUFFER_SIZE)?, GFP_KERNEL)?,
+            function,
+            state <- new_mutex!(
+                State {
+                    last: [0; MAX_COUNTERS],
+                    totals: [0; MAX_COUNTERS],
+                },
+                "irdma_rs::stats"
+            ),
+        })
+    }
+
+    /// Asks the device for the counters and adds them up. Sleeps.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Function::execute`]. The totals are as they were then.
+    #[doc(alias = "irdma_cqp_gather_stats_cmd")]
+    #[doc(alias = "irdma_update_stats")]
+    pub(crate) fn gather(&self) -> Result {
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
+
+        if let Err(error) = self.function.execute(&GatherStats {
+            buffer: self.buffer.address(),
+            instance: None,
+        }) {
+            // The device may write the buffer later on.
+            if error == ETIMEDOUT {
+                self.function.bury(self.buffer.clone());
+            }
+            return Err(error);
+        }
+
+        let fields = self.function.regs().hal().stat_fields();
+        for ((total, last), place) in state.totals.iter_mut().zip(&mut state.last).zip(fields) {
+            let now = (self.buffer.read(place.word)? >> place.shift) & place.max();
+
+            *total = total.wrapping_add(place.delta(*last, now));
+            *last = now;
+        }
+
+        Ok(())
+    }
+
+    /// Returns the total of a counter, as of the last time that it was gathered.
+    pub(crate) fn total(&self, counter: Counter) -> u64 {
+        self.state
+            .lock()
+            .totals
+            .get(counter as usize)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Returns how many counters the device has.
+    pub(crate) fn len(&self) -> usize {
+        self.function.regs().hal().stat_fields().len()
+    }
+
+    /// Writes the totals, in the order of [`Counter`], to `values`.
+    pub(crate) fn copy_totals(&self, values: &mut [u64]) {
+        let state = self.state.lock();
+
+        for (value, total) in values.iter_mut().zip(&state.totals).take(self.len()) {
+            *value = *total;
+        }
+    }
+}
