@@ -26,6 +26,10 @@ pub(crate) mod qp_context;
 pub(crate) mod regs;
 pub(crate) mod ring;
 pub(crate) mod stats;
+#[cfg(test)]
+pub(crate) mod testbench;
+#[cfg(test)]
+mod tests;
 pub(crate) mod transport;
 pub(crate) mod ws;
 
@@ -271,6 +275,16 @@ impl Rdma {
     /// The admin queue took a queue set away.
     pub fn remove_qset(&mut self, qset: u16) {
         self.ws.remove_qset(qset);
+    }
+
+    /// The control queue is gone, and with it everything that was made through it.
+    fn forget_objects(&mut self) {
+        let fresh = Rdma::new(self.config.clone());
+        let old = std::mem::replace(self, fresh);
+        self.registers = old.registers;
+        self.stats = old.stats;
+        self.ws.take_qsets(old.ws);
+        self.sequence = old.sequence;
     }
 
     /// Puts an event off until `due`.

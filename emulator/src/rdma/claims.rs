@@ -107,10 +107,6 @@ impl Claims {
                 end: claim.end,
             })
     }
-
-    pub fn clear(&mut self) {
-        self.by_start.clear();
-    }
 }
 
 #[cfg(test)]

@@ -264,7 +264,7 @@ pub(crate) fn destroy(rdma: &mut Rdma, cx: &mut Context<'_>) {
             cx.violation("cqp", format!("destroyed while {count} {what} are left"));
         }
     }
-    rdma.claims.release(Owner::Cqp);
+    rdma.forget_objects();
     rdma.registers.ccqp_status = 0;
 }
 

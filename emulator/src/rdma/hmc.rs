@@ -27,6 +27,8 @@ pub(crate) struct Hmc {
     /// Object counts and bases that the driver committed.
     pub plan: Option<Plan>,
     sds: BTreeMap<u32, Sd>,
+    /// Pages of paged segment descriptors that are claimed, by SD and page number.
+    pages: BTreeMap<(u32, u32), u64>,
 }
 
 impl Hmc {
@@ -62,6 +64,7 @@ impl Hmc {
             return Err(Reported);
         }
         claims.release(Owner::Sd(index));
+        self.pages.retain(|(sd, _), _| *sd != index);
         if !valid {
             if self.sds.remove(&index).is_none() {
                 cx.violation("hmc", format!("SD {index} is cleared but was not valid"));
@@ -119,15 +122,26 @@ impl Hmc {
         let Ok(entry) = cx.read_u64("page descriptor", table + u64::from(page) * 8) else {
             return;
         };
-        if !hmc::PD_VALID.is_set(entry) {
+        let new = hmc::PD_VALID
+            .is_set(entry)
+            .then_some(entry & hmc::SD_ADDRESS.mask());
+        let old = self.pages.get(&(sd, page)).copied();
+        if new == old {
             return;
         }
-        let address = entry & hmc::SD_ADDRESS.mask();
-        if claims.covers(Owner::Sd(sd), address, hmc::PAGE) {
-            return;
+        if let Some(address) = old {
+            claims.release_at(Owner::Sd(sd), address);
+            self.pages.remove(&(sd, page));
         }
-        if let Err(conflict) = claims.claim(Owner::Sd(sd), address, hmc::PAGE) {
-            cx.violation("dma", format!("page {page} of SD {sd}: {conflict}"));
+        if let Some(address) = new {
+            match claims.claim(Owner::Sd(sd), address, hmc::PAGE) {
+                Ok(()) => {
+                    self.pages.insert((sd, page), address);
+                }
+                Err(conflict) => {
+                    cx.violation("dma", format!("page {page} of SD {sd}: {conflict}"));
+                }
+            }
         }
     }
 

@@ -203,7 +203,7 @@ pub(crate) fn check(
         if !requester.privileged || wanted.is_remote() {
             return Err(AccessError::ZeroStag);
         }
-        return Ok(block(address, length));
+        return guard(rdma, cx, block(address, length));
     }
     let mr = find(rdma, stag)?;
     let mapping = mr.mapping.ok_or(AccessError::InvalidStag)?;
@@ -241,7 +241,23 @@ pub(crate) fn check(
             (region, at.checked_sub(first).ok_or(AccessError::Bounds)?)
         }
     };
-    resolve(&rdma.hmc, cx, &mapping, offset, length)
+    let segments = resolve(&rdma.hmc, cx, &mapping, offset, length)?;
+    guard(rdma, cx, segments)
+}
+
+/// Data never lies where the device keeps rings and queues: such memory was freed while the device owned it.
+fn guard(rdma: &Rdma, cx: &mut Context<'_>, segments: Segments) -> Result<Segments, AccessError> {
+    for segment in &segments {
+        if let Some(conflict) = rdma.claims.find(segment.address, segment.length) {
+            let Segment { address, length } = segment;
+            cx.violation(
+                "dma",
+                format!("data at {address:#x}+{length:#x}: {conflict}"),
+            );
+            return Err(AccessError::Broken);
+        }
+    }
+    Ok(segments)
 }
 
 /// Finds the region or window of an STag by index and key.

@@ -154,6 +154,11 @@ impl Tree {
         self.nodes.is_empty()
     }
 
+    /// Takes over what the admin queue has given out.
+    pub fn take_qsets(&mut self, other: Tree) {
+        self.qsets = other.qsets;
+    }
+
     pub fn add_qset(&mut self, handle: u16, teid: u32) {
         self.qsets.insert(handle, teid);
     }
