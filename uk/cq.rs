@@ -54,6 +54,11 @@ impl CompletionRing {
         self.next
     }
 
+    /// Entries of the ring.
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
     /// Whether the next entry has not been written yet.
     #[doc(alias = "irdma_uk_cq_empty")]
     pub(crate) fn is_empty(&self, source: &impl EntrySource) -> bool {

@@ -68,7 +68,7 @@ impl QueueRequest {
 }
 
 /// Size of one ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueSize {
     /// Quanta of the ring, a power of two.
     pub(crate) depth: u32,

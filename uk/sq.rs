@@ -32,7 +32,6 @@ const KEPT_FREE: u32 = SQ_RESERVED - 1;
 
 /// What is to be known of a send work request once it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[doc(alias = "irdma_sq_uk_wr_trk_info")]
 pub(crate) struct SendWork {
     /// The user's id of it.
     pub(crate) wr_id: u64,
@@ -46,18 +45,63 @@ pub(crate) struct SendWork {
 
 /// Book-keeping of one quantum of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(alias = "irdma_sq_uk_wr_trk_info")]
 pub(crate) enum Quantum {
     /// Not the start of a WQE.
     Rest,
     /// Padding of one quantum.
     Pad,
-    /// The first quantum of a work request.
+    /// The first quantum of a work request's WQE. The fields are those of [`SendWork`], flat, so
+    /// that an entry takes 16 bytes.
     Work {
-        /// The work request.
-        work: SendWork,
-        /// Quanta of its WQE.
+        /// See [`SendWork::wr_id`].
+        wr_id: u64,
+        /// See [`SendWork::bytes`].
+        bytes: u32,
+        /// See [`SendWork::opcode`].
+        opcode: Opcode,
+        /// See [`SendWork::signaled`].
+        signaled: bool,
+        /// Quanta of the WQE.
         quanta: u8,
     },
+}
+
+static_assert!(size_of::<Quantum>() == 16);
+
+impl Quantum {
+    /// The entry of a work request's WQE.
+    fn work(work: SendWork, quanta: u8) -> Self {
+        Self::Work {
+            wr_id: work.wr_id,
+            bytes: work.bytes,
+            opcode: work.opcode,
+            signaled: work.signaled,
+            quanta,
+        }
+    }
+
+    /// The work request whose WQE begins here, if one does, and the quanta to the next entry.
+    fn split(self) -> (Option<SendWork>, u32) {
+        match self {
+            Self::Rest | Self::Pad => (None, 1),
+            Self::Work {
+                wr_id,
+                bytes,
+                opcode,
+                signaled,
+                quanta,
+            } => (
+                Some(SendWork {
+                    wr_id,
+                    bytes,
+                    opcode,
+                    signaled,
+                }),
+                quanta.into(),
+            ),
+        }
+    }
 }
 
 /// A send ring with its book-keeping in `B`, one [`Quantum`] for each of the ring.
@@ -150,12 +194,8 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         let header = encode(&mut slot);
 
         // Book before publication: a completion can come at once.
-        let entry = Quantum::Work {
-            work,
-            // CAST: At most `chunk`, which is 8 on the largest device.
-            quanta: quanta as u8,
-        };
-        self.note(index, entry);
+        // CAST: At most `chunk`, which is 8 on the largest device.
+        self.note(index, Quantum::work(work, quanta as u8));
         for rest in 1..quanta {
             self.note(self.ring.after(index, rest), Quantum::Rest);
         }
@@ -204,27 +244,21 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         if !self.ring.holds(index) {
             return None;
         }
-        match self.book.get(index as usize) {
-            Some(Quantum::Work { work, quanta }) => {
-                let work = *work;
+        let (work, quanta) = self.book.get(index as usize)?.split();
 
-                self.ring.release_to(index, (*quanta).into());
-                Some(work)
-            }
-            _ => None,
+        if work.is_some() {
+            self.ring.release_to(index, quanta);
         }
+        work
     }
 
     /// Takes the oldest work request out of the ring. Padding before it goes too.
     pub(crate) fn flush_oldest(&mut self) -> Option<SendWork> {
         while !self.ring.is_empty() {
             let index = self.ring.tail();
-            let (work, quanta) = match self.book.get(index as usize) {
-                Some(Quantum::Work { work, quanta }) => (Some(*work), *quanta),
-                _ => (None, 1),
-            };
+            let (work, quanta) = self.book.get(index as usize)?.split();
 
-            self.ring.release_to(index, quanta.into());
+            self.ring.release_to(index, quanta);
             if work.is_some() {
                 return work;
             }

@@ -88,11 +88,9 @@ impl FlushCode {
     }
 }
 
-/// Outcome of a work request (`enum ib_wc_status`; IBTA volume 1, 11.6.2).
+/// How a work request failed (`enum ib_wc_status`; IBTA volume 1, 11.6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// Done.
-    Success,
     /// The message does not fit in the local buffers.
     LocalLength,
     /// The work request is malformed.
