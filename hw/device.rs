@@ -13,6 +13,8 @@ use kernel::{
     time::Delta, //
 };
 
+use crate::bindings::iidc;
+
 use super::{
     aeq::{
         Aeq,
@@ -88,7 +90,7 @@ const OICR_PUSH_ERROR: u32 = 1 << 27;
 const OICR_CRITICAL_ERROR: u32 = 1 << 28;
 
 /// What the LAN driver hands over.
-pub(crate) struct Config<'a, 'v> {
+pub(crate) struct Config<'a> {
     /// The PCI function, which does the DMA.
     pub(crate) parent: &'a device::Device<Bound>,
     /// The function's BAR.
@@ -97,8 +99,8 @@ pub(crate) struct Config<'a, 'v> {
     pub(crate) hal: &'static dyn Hal,
     /// Numbers of the function.
     pub(crate) info: FunctionInfo,
-    /// The interrupt vectors. They stay allocated until the device is gone.
-    pub(crate) vectors: &'v [Vector],
+    /// The interrupt vectors.
+    pub(crate) vectors: KVec<iidc::Vector<'a>>,
     /// Number of CPUs that are online.
     pub(crate) online_cpus: usize,
     /// How the port shares itself among its traffic classes.
@@ -122,6 +124,8 @@ pub(crate) struct Device<'a> {
     hmc: Arc<Hmc<'a>>,
     features: Features,
     function: Arc<Function<'a>>,
+    /// Given back when no handler is left.
+    _vectors: KVec<iidc::Vector<'a>>,
 }
 
 impl<'a> Device<'a> {
@@ -137,7 +141,7 @@ impl<'a> Device<'a> {
     /// What had been brought up is taken down then.
     #[doc(alias = "irdma_ctrl_init_hw")]
     #[doc(alias = "irdma_rt_init_hw")]
-    pub(crate) fn new(config: Config<'a, '_>) -> Result<Self> {
+    pub(crate) fn new(config: Config<'a>) -> Result<Self> {
         let Config {
             parent,
             mapping,
@@ -165,7 +169,7 @@ impl<'a> Device<'a> {
         let plan = VectorPlan::new(vectors.len(), online_cpus, max_ceqs)?;
         let ceq_entries = layout.count(Object::Cq).min(hal.limits().max_ceq_entries);
         let ceq = |index: usize| -> Result<CeqUnit<'a>> {
-            let vector = *vectors.get(plan.vector_of(index)).ok_or(EINVAL)?;
+            let vector = Vector::of_ice(vectors.get(plan.vector_of(index)).ok_or(EINVAL)?);
             let shared = plan.shared && index == 0;
 
             CeqUnit::new(
@@ -195,7 +199,7 @@ impl<'a> Device<'a> {
         let aeq = AeqUnit::new(
             function.clone(),
             aeq,
-            *vectors.first().ok_or(EINVAL)?,
+            Vector::of_ice(vectors.first().ok_or(EINVAL)?),
             plan.shared.then(|| ceq0.clone()),
         )?;
         let arp = ArpTable::new(layout.count(Object::Arp))?;
@@ -215,6 +219,7 @@ impl<'a> Device<'a> {
             hmc,
             features,
             function,
+            _vectors: vectors,
         })
     }
 

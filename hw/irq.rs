@@ -15,7 +15,13 @@ use kernel::{
     str::CString, //
 };
 
+use crate::bindings::iidc;
+
 /// An interrupt vector that the LAN driver has allocated for us.
+///
+/// # Invariants
+///
+/// The vector is ours, and nobody else's, for as long as there is a handler for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vector {
     index: u32,
@@ -23,14 +29,15 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// Takes over a vector: the device knows it as `index`, the kernel as `irq`.
+    /// Makes a vector of one that `ice` has given us.
     ///
-    /// # Safety
-    ///
-    /// `irq` belongs to the function's vector `index` and to nobody else, for as long as the
-    /// device that gets the vector exists.
-    pub(crate) unsafe fn new(index: u32, irq: u32) -> Self {
-        Self { index, irq }
+    /// Whoever registers a handler for it keeps `owner` until the handler is gone: that is
+    /// [`Device`](super::device::Device), which owns both.
+    pub(super) fn of_ice(owner: &iidc::Vector<'_>) -> Self {
+        Self {
+            index: owner.index(),
+            irq: owner.irq(),
+        }
     }
 
     /// Returns the number by which the device knows the vector.
@@ -100,7 +107,7 @@ impl<T: Handler> IrqHandler<T> {
                 let name = unsafe { (*this.as_ptr()).name.as_char_ptr() };
 
                 // SAFETY:
-                // - `vector` is ours (`Vector::new`).
+                // - `vector` is ours by its invariant.
                 // - The callbacks take a pointer to `Self` as their cookie, and it is valid until
                 //   the handler is freed, which the destructor does: `Self` is pinned.
                 // - `name` lives as long as `Self`.

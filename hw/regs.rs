@@ -3,10 +3,6 @@
 //! Access to the registers.
 
 use kernel::{
-    device::{
-        Bound,
-        Device, //
-    },
     io::{
         Io,
         Mmio,
@@ -15,6 +11,8 @@ use kernel::{
     },
     prelude::*, //
 };
+
+use crate::bindings::iidc;
 
 use super::hal::{
     CqpStatus,
@@ -36,26 +34,18 @@ pub(crate) struct BarMapping<'a> {
 }
 
 impl<'a> BarMapping<'a> {
-    /// Takes over a mapping of `size` bytes at `address`.
+    /// Takes over the mapping that `ice` has made.
     ///
     /// # Errors
     ///
     /// `EINVAL` if the mapping is smaller than [`BAR_SIZE`] or not aligned.
-    ///
-    /// # Safety
-    ///
-    /// The LAN driver's mapping at `address` spans `size` bytes of the BAR of `device`'s function
-    /// and stays as it is while `device` is bound, that is for `'a`.
-    pub(crate) unsafe fn new(
-        _device: &'a Device<Bound>,
-        address: usize,
-        size: usize,
-    ) -> Result<Self> {
-        let raw = MmioRaw::<Region<BAR_SIZE>>::new_region(address, size)?;
+    pub(crate) fn of_ice(registers: iidc::Registers<'a>) -> Result<Self> {
+        let address = registers.address();
+        let raw = MmioRaw::<Region<BAR_SIZE>>::new_region(address, registers.size())?;
 
         Ok(Self {
-            // SAFETY: The caller promises that this is a mapping of I/O memory for `'a`, and its
-            // size and alignment have just been checked.
+            // SAFETY: `registers` says that this is a mapping of I/O memory for `'a`, and its size
+            // and alignment have just been checked.
             bar: unsafe { Mmio::from_raw(raw) },
             address,
         })
