@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::context::Context;
+use crate::faults::{Action, Point};
+use crate::interrupts::{cause, CAUSE_VECTOR};
 
 pub(crate) mod aeq;
 pub(crate) mod ah;
@@ -69,6 +71,9 @@ pub(crate) enum Deferred {
     },
     Aeqe {
         event: aeq::AsyncEvent,
+    },
+    Interrupt {
+        control: u32,
     },
     /// The control queue completes a command and goes on.
     Command {
@@ -246,6 +251,9 @@ impl Rdma {
                     }
                 }
                 Deferred::Aeqe { event } => aeq::post_now(self, cx, event, 0),
+                Deferred::Interrupt { control } => {
+                    cx.interrupts.raise_cause(control);
+                }
                 Deferred::Command { completion } => cqp::resume(self, cx, completion),
             }
         }
@@ -285,6 +293,33 @@ impl Rdma {
         self.stats = old.stats;
         self.ws.take_qsets(old.ws);
         self.sequence = old.sequence;
+    }
+
+    /// The engine met an error that it cannot go on from: GLPE_CRITERR holds `code`.
+    pub fn report_critical_error(&mut self, cx: &mut Context<'_>, code: u32) {
+        self.registers.critical_error = code;
+        cx.interrupts.raise_other(cause::PE_CRITERR);
+    }
+
+    /// An access to the host memory cache failed: PFHMC_ERRORINFO and PFHMC_ERRORDATA say which.
+    pub fn report_hmc_error(&mut self, cx: &mut Context<'_>, info: u32, data: u32) {
+        self.registers.hmc_error_info = info;
+        self.registers.hmc_error_data = data;
+        cx.interrupts.raise_other(cause::HMC_ERR);
+    }
+
+    /// Raises the interrupt of an event queue, unless it is to go astray.
+    pub(crate) fn raise(&mut self, cx: &mut Context<'_>, control: u32) {
+        match cx.faults.check(Point::Interrupt, control & CAUSE_VECTOR) {
+            Some(Action::Drop | Action::Fail(_)) => {}
+            Some(Action::Delay(time)) => {
+                let due = cx.now.saturating_add(time);
+                self.later(due, Deferred::Interrupt { control });
+            }
+            Some(Action::Duplicate | Action::Corrupt(_)) | None => {
+                cx.interrupts.raise_cause(control);
+            }
+        }
     }
 
     /// Puts an event off until `due`.

@@ -150,7 +150,7 @@ pub(crate) fn post_now(rdma: &mut Rdma, cx: &mut Context<'_>, event: AsyncEvent,
         return;
     }
     let control = rdma.registers.aeq_control;
-    cx.interrupts.raise_cause(control);
+    rdma.raise(cx, control);
 }
 
 /// The driver gives entries back (PFPE_AEQALLOC).

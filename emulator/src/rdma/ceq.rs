@@ -72,5 +72,5 @@ pub(crate) fn post_now(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32, context: 
         }
     }
     let control = rdma.registers.ceq_control(id);
-    cx.interrupts.raise_cause(control);
+    rdma.raise(cx, control);
 }

@@ -10,7 +10,7 @@ use super::claims::Owner;
 use super::field::Field;
 use super::layout::{self, cqe, host, wqe};
 use super::ring::{Ring, RingBase};
-use super::{cq, Deferred, Rdma, Reported};
+use super::{cq, Deferred, Protocol, Rdma, Reported};
 use crate::context::Context;
 use crate::faults::{Action, Point};
 
@@ -116,10 +116,6 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    pub fn header(&self) -> u64 {
-        self.words[3]
-    }
-
     /// A field of quad word `word`.
     pub fn get(&self, word: usize, field: Field) -> u64 {
         self.words.get(word).map_or(0, |w| field.get(*w))
@@ -231,6 +227,16 @@ fn try_create(rdma: &mut Rdma, cx: &mut Context<'_>, address: u64) -> Result<(),
         entry: ENTRY,
         count: 4 << (code - 1),
     };
+    // The driver chooses among the protocols of the device; zero leaves the choice to it.
+    match host::PROTOCOL.get(words[0]) {
+        1 => rdma.config.protocol = Protocol::Iwarp,
+        2 => rdma.config.protocol = Protocol::Roce,
+        0 => {}
+        other => {
+            cx.violation("cqp", format!("host context: protocol {other}"));
+            return Err(Failure::HOST_CONTEXT);
+        }
+    }
     ring.claim(cx, &rdma.hmc, &mut rdma.claims)?;
     rdma.cqp = Some(ControlQueue {
         ring,
@@ -257,7 +263,8 @@ pub(crate) fn destroy(rdma: &mut Rdma, cx: &mut Context<'_>) {
         ("CEQs", rdma.ceqs.len()),
         ("AEQs", usize::from(rdma.aeq.is_some())),
         ("STags", rdma.mrs.len()),
-        ("SD table", usize::from(!rdma.hmc.is_empty())),
+        ("SD tables", usize::from(!rdma.hmc.is_empty())),
+        ("scheduler trees", usize::from(!rdma.ws.is_empty())),
     ];
     for (what, count) in left {
         if count != 0 {

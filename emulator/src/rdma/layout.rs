@@ -88,10 +88,6 @@ pub const USER_PAGE_CQ_ARM: u32 = 0x40;
 pub const CQPTAIL_TAIL: Field = Field::new(10, 0);
 pub const CQPTAIL_ERROR: Field = Field::bit(31);
 
-/// Common to GLINT_CEQCTL and PFINT_AEQCTL.
-pub const INT_CAUSE_ENABLE: Field = Field::bit(30);
-pub const INT_MSIX_INDEX: Field = Field::new(10, 0);
-
 /// PFHMC_PDINV.
 pub const PDINV_SD: Field = Field::new(11, 0);
 pub const PDINV_PD: Field = Field::new(24, 16);
@@ -100,12 +96,8 @@ pub const PDINV_PD: Field = Field::new(24, 16);
 pub mod host {
     use super::Field;
     pub const SQ_SIZE: Field = Field::new(11, 8);
-    pub const STRUCT_VERSION: Field = Field::new(31, 24);
     pub const PROTOCOL: Field = Field::new(4, 3);
-    pub const HMC_PROFILE: Field = Field::new(2, 0);
-    pub const ENABLED_VFS: Field = Field::new(37, 32);
     pub const HW_MAJOR: Field = Field::new(31, 16);
-    pub const HW_MINOR: Field = Field::new(15, 0);
 }
 
 /// Completion queue entries and the shadow area.
@@ -115,7 +107,6 @@ pub mod cqe {
     pub const MAJOR: Field = Field::new(31, 16);
     pub const WQE_INDEX: Field = Field::new(46, 32);
     pub const EXTENDED: Field = Field::bit(50);
-    pub const PUSH_DROPPED: Field = Field::bit(51);
     pub const STAG_OR_IPV4: Field = Field::bit(53);
     pub const SOLICITED: Field = Field::bit(54);
     pub const ERROR: Field = Field::bit(55);
@@ -155,20 +146,14 @@ pub mod wqe {
     pub const VALID: Field = Field::bit(63);
 
     pub const QP_ID: Field = Field::new(23, 0);
-    pub const QP_ORD_VALID: Field = Field::bit(42);
     pub const QP_VIRTUAL: Field = Field::bit(45);
-    pub const QP_FORCE_LOOPBACK: Field = Field::bit(46);
     pub const QP_CQ_VALID: Field = Field::bit(47);
     pub const QP_TYPE: Field = Field::new(50, 48);
-    pub const QP_MAC_VALID: Field = Field::bit(51);
     pub const QP_ARP_VALID: Field = Field::bit(59);
     pub const QP_NEXT_STATE: Field = Field::new(62, 60);
 
     pub const CQ_SIZE: Field = Field::new(20, 0);
     pub const CQ_CONTEXT: Field = Field::new(62, 0);
-    pub const CQ_THRESHOLD: Field = Field::new(17, 0);
-    pub const CQ_ID_HIGH: Field = Field::new(52, 50);
-    pub const CEQ_ID_HIGH: Field = Field::new(59, 54);
     pub const CQ_RESIZE: Field = Field::bit(43);
     pub const LEAF_SIZE: Field = Field::new(45, 44);
     pub const CQ_CHECK_OVERFLOW: Field = Field::bit(46);
@@ -191,7 +176,6 @@ pub mod wqe {
     pub const STAG_PAGE_SIZE: Field = Field::new(47, 46);
     pub const STAG_RIGHTS: Field = Field::new(52, 48);
     pub const STAG_REMOTE: Field = Field::bit(53);
-    pub const STAG_MW1_ANY_KEY: Field = Field::bit(58);
     pub const STAG_VA_BASED: Field = Field::bit(59);
     pub const STAG_ATOMICS: Field = Field::bit(61);
 
@@ -206,8 +190,6 @@ pub mod wqe {
     pub const PUSH_INDEX: Field = Field::new(31, 0);
     pub const PUSH_FREE: Field = Field::bit(62);
     pub const BUFFER_LENGTH: Field = Field::new(31, 0);
-    pub const UPLOAD_RAW: Field = Field::bit(61);
-    pub const UPLOAD_FREEZE: Field = Field::bit(62);
 
     pub const SD_COMMAND: Field = Field::new(31, 0);
     pub const SD_ENTRY_VALID: Field = Field::bit(63);
@@ -258,14 +240,9 @@ pub mod wqe {
     pub const WS_WEIGHT: Field = Field::new(38, 32);
 
     pub const STATS_INSTANCE: Field = Field::new(6, 0);
-    pub const STATS_USE_FUNCTION: Field = Field::bit(60);
     pub const STATS_USE_INSTANCE: Field = Field::bit(61);
     pub const STATS_ALLOC: Field = Field::bit(62);
     pub const STATS_FUNCTION: Field = Field::new(15, 0);
-
-    pub const UP_USE_VLAN: Field = Field::bit(62);
-    pub const UP_USE_OVERRIDE: Field = Field::bit(61);
-    pub const UP_CNP_OVERRIDE: Field = Field::new(37, 32);
 
     pub const RESUME_QS_HANDLE: Field = Field::new(31, 0);
 }
@@ -293,7 +270,6 @@ pub mod qpc {
     pub const SOURCE_PORT: Field = Field::new(47, 32);
     pub const DEST_PORT: Field = Field::new(63, 48);
     // +32, +40, +184, +192
-    pub const ADDRESS_HIGH: Field = Field::new(63, 32);
     pub const ADDRESS_LOW: Field = Field::new(31, 0);
     // +48
     pub const MSS: Field = Field::new(29, 16);

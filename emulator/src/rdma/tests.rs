@@ -452,3 +452,80 @@ fn destroying_the_control_queue_too_early_is_seen() {
     assert_eq!(d.read_register(0x50_a000), 0);
     assert!(d.violations().iter().any(|v| v.contains("CQs are left")));
 }
+
+#[test]
+fn errors_of_the_engine_show_in_its_registers() {
+    let mut d = Driver::probed();
+    d.bench.interrupts.write_dyn_ctl(0, 1);
+    d.bench.interrupts.set_other_enabled(u32::MAX);
+    d.bench.interrupts.set_other_control(1 << 30);
+    d.with(|rdma, cx| rdma.report_critical_error(cx, 0x1024d));
+    assert_eq!(d.read_register(0x53_4000), 0x1024d);
+    assert_eq!(d.bench.interrupts.take_other(), 1 << 28);
+    d.with(|rdma, cx| rdma.report_hmc_error(cx, 7, 9));
+    assert_eq!(d.read_register(0x52_0400), 7);
+    assert_eq!(d.read_register(0x52_0500), 9);
+    assert_eq!(d.bench.interrupts.take_other(), 1 << 26);
+    assert_eq!(d.bench.interrupts.messages(0), 1);
+}
+
+#[test]
+fn a_lost_interrupt_leaves_its_event() {
+    let mut d = Driver::probed();
+    let queue = d.create_cq(3, 16);
+    d.bench.faults.add(Rule {
+        point: Point::Interrupt,
+        key: Some(5),
+        skip: 0,
+        times: 1,
+        action: Action::Drop,
+    });
+    d.arm(3, queue);
+    d.with(|rdma, cx| cq::post(rdma, cx, 3, Cqe::default()))
+        .unwrap();
+    assert_eq!(d.peek(d.ceq0), (1 << 63) | 3);
+    assert_eq!(d.bench.interrupts.messages(5), 0);
+}
+
+#[test]
+fn commands_on_groups_handles_and_statistics() {
+    let mut d = Driver::probed();
+    d.create_cq(3, 16);
+    d.create_qp(1, 4, 3, 0);
+    let context = d.alloc(64, 64);
+    d.put(context, &[(4791 << 32) | (1 << 31) | 1]);
+    let group = |op: u64, index: u64| {
+        let header = (op << 32) | (1 << 60) | index;
+        [0x0100_5e01_0203, 0, 1, header, context, 0, 0xe001_0203, 0]
+    };
+    d.ok(group(0x26, 2));
+    assert_eq!(d.rdma.mcast[&2].members.len(), 1);
+    assert!(d.command(group(0x26, 2)).error);
+    d.ok(group(0x27, 2));
+    d.ok(group(0x28, 2));
+    assert!(d.command(group(0x28, 2)).error);
+
+    let handle = |op: u64, arp: u64| {
+        let header = (op << 32) | (1 << 59) | 9;
+        [
+            0x0200_0000_0002_0000,
+            3 << 48,
+            (arp << 48) | (64 << 32),
+            header,
+            0x0a00_0002,
+            0,
+            0x0a00_0001,
+            0,
+        ]
+    };
+    assert!(d.command(handle(0x1c, 7)).error);
+    d.ok(handle(0x1c, 2));
+    d.ok(handle(0x1e, 2));
+
+    d.rdma.count(None, super::stats::Counter::RdmaTxSends, 3);
+    let buffer = d.alloc(1024, 8);
+    d.ok([0, 0, 0, 0x2e << 32, buffer, 0, 0, 0]);
+    assert_eq!(d.peek(buffer + 280), 3);
+    let text = d.violations();
+    assert_eq!(text.len(), 3, "{text:?}");
+}

@@ -140,6 +140,11 @@ pub(super) fn manage_stats(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -
 }
 
 pub(super) fn gather_stats(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outcome {
+    let function = c.get(5, wqe::STATS_FUNCTION);
+    if function != u64::from(cx.port.pf_id) {
+        let pf = cx.port.pf_id;
+        c.violation(cx, format!("HMC function {function}, this is {pf}"));
+    }
     let buffer = if c.flag(wqe::STATS_USE_INSTANCE) {
         let index = c.head(wqe::STATS_INSTANCE) as u32;
         match rdma.stats_instances.get(&index) {
