@@ -268,12 +268,12 @@ impl<'a> Aeq<'a> {
 /// Handler of a vector that is the asynchronous event queue's alone.
 pub(crate) struct AeqVector<'a> {
     aeq: Arc<Aeq<'a>>,
-    vector: Vector,
+    vector: Vector<'a>,
 }
 
 impl<'a> AeqVector<'a> {
     /// Makes a handler.
-    pub(crate) fn new(aeq: Arc<Aeq<'a>>, vector: Vector) -> Self {
+    pub(crate) fn new(aeq: Arc<Aeq<'a>>, vector: Vector<'a>) -> Self {
         Self { aeq, vector }
     }
 }
@@ -297,7 +297,7 @@ impl Handler for AeqVector<'_> {
 pub(crate) struct SharedVector<'a> {
     ceq: Arc<Ceq<'a>>,
     function: Arc<Function<'a>>,
-    vector: Vector,
+    vector: Vector<'a>,
     /// Comes later and goes earlier than the vector.
     #[pin]
     aeq: Mutex<Option<Arc<Aeq<'a>>>>,
@@ -308,7 +308,7 @@ impl<'a> SharedVector<'a> {
     pub(crate) fn new(
         function: Arc<Function<'a>>,
         ceq: Arc<Ceq<'a>>,
-        vector: Vector,
+        vector: Vector<'a>,
     ) -> impl PinInit<Self, Error> + 'a {
         try_pin_init!(Self {
             ceq,

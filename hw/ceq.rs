@@ -247,12 +247,12 @@ impl<'a> Ceq<'a> {
 pub(crate) struct CeqVector<'a> {
     ceq: Arc<Ceq<'a>>,
     function: Arc<Function<'a>>,
-    vector: Vector,
+    vector: Vector<'a>,
 }
 
 impl<'a> CeqVector<'a> {
     /// Makes a handler.
-    pub(crate) fn new(ceq: Arc<Ceq<'a>>, vector: Vector) -> Self {
+    pub(crate) fn new(ceq: Arc<Ceq<'a>>, vector: Vector<'a>) -> Self {
         Self {
             function: ceq.function.clone(),
             ceq,

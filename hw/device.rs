@@ -13,8 +13,6 @@ use kernel::{
     time::Delta, //
 };
 
-use crate::bindings::iidc;
-
 use super::{
     aeq::{
         Aeq,
@@ -99,8 +97,8 @@ pub(crate) struct Config<'a> {
     pub(crate) hal: &'static dyn Hal,
     /// Numbers of the function.
     pub(crate) info: FunctionInfo,
-    /// The interrupt vectors.
-    pub(crate) vectors: KVec<iidc::Vector<'a>>,
+    /// The interrupt vectors. Those that aren't needed are given back at once.
+    pub(crate) vectors: KVec<Vector<'a>>,
     /// Number of CPUs that are online.
     pub(crate) online_cpus: usize,
     /// How the port shares itself among its traffic classes.
@@ -124,8 +122,6 @@ pub(crate) struct Device<'a> {
     hmc: Arc<Hmc<'a>>,
     features: Features,
     function: Arc<Function<'a>>,
-    /// Given back when no handler is left.
-    _vectors: KVec<iidc::Vector<'a>>,
 }
 
 impl<'a> Device<'a> {
@@ -169,7 +165,7 @@ impl<'a> Device<'a> {
         let plan = VectorPlan::new(vectors.len(), online_cpus, max_ceqs)?;
         let ceq_entries = layout.count(Object::Cq).min(hal.limits().max_ceq_entries);
         let ceq = |index: usize| -> Result<CeqUnit<'a>> {
-            let vector = Vector::of_ice(vectors.get(plan.vector_of(index)).ok_or(EINVAL)?);
+            let vector = vectors.get(plan.vector_of(index)).ok_or(EINVAL)?.clone();
             let shared = plan.shared && index == 0;
 
             CeqUnit::new(
@@ -199,7 +195,7 @@ impl<'a> Device<'a> {
         let aeq = AeqUnit::new(
             function.clone(),
             aeq,
-            Vector::of_ice(vectors.first().ok_or(EINVAL)?),
+            vectors.first().ok_or(EINVAL)?.clone(),
             plan.shared.then(|| ceq0.clone()),
         )?;
         let arp = ArpTable::new(layout.count(Object::Arp))?;
@@ -219,7 +215,6 @@ impl<'a> Device<'a> {
             hmc,
             features,
             function,
-            _vectors: vectors,
         })
     }
 

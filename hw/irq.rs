@@ -12,37 +12,29 @@ use kernel::{
     bindings,
     error::to_result,
     prelude::*,
-    str::CString, //
+    str::CString,
+    sync::Arc, //
 };
 
 use crate::bindings::iidc;
 
-/// An interrupt vector that the LAN driver has allocated for us.
-///
-/// # Invariants
-///
-/// The vector is ours, and nobody else's, for as long as there is a handler for it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Vector {
-    index: u32,
-    irq: u32,
-}
+/// An interrupt vector that the LAN driver has allocated for us. The last clone gives it back.
+#[derive(Clone)]
+pub(crate) struct Vector<'a>(Arc<iidc::Vector<'a>>);
 
-impl Vector {
-    /// Makes a vector of one that `ice` has given us.
+impl<'a> Vector<'a> {
+    /// Takes over a vector.
     ///
-    /// Whoever registers a handler for it keeps `owner` until the handler is gone: that is
-    /// [`Device`](super::device::Device), which owns both.
-    pub(super) fn of_ice(owner: &iidc::Vector<'_>) -> Self {
-        Self {
-            index: owner.index(),
-            irq: owner.irq(),
-        }
+    /// # Errors
+    ///
+    /// `ENOMEM`
+    pub(crate) fn new(vector: iidc::Vector<'a>) -> Result<Self> {
+        Ok(Self(Arc::new(vector, GFP_KERNEL)?))
     }
 
     /// Returns the number by which the device knows the vector.
     pub(crate) fn index(&self) -> u32 {
-        self.index
+        self.0.index()
     }
 }
 
@@ -68,10 +60,10 @@ pub(crate) trait Handler: Sync {
 ///
 /// # Invariants
 ///
-/// The handler is registered for `irq` with a pointer to this structure as its cookie.
+/// The handler is registered for `vector` with a pointer to this structure as its cookie.
 #[pin_data(PinnedDrop)]
-pub(crate) struct IrqHandler<T: Handler> {
-    irq: u32,
+pub(crate) struct IrqHandler<'a, T: Handler + 'a> {
+    vector: Vector<'a>,
     #[pin]
     handler: T,
     /// What `/proc/interrupts` shows; the kernel keeps a pointer to it.
@@ -80,7 +72,7 @@ pub(crate) struct IrqHandler<T: Handler> {
     _pin: PhantomPinned,
 }
 
-impl<T: Handler> IrqHandler<T> {
+impl<'a, T: Handler + 'a> IrqHandler<'a, T> {
     /// Returns an initializer that registers `handler` for `vector` as `name`.
     ///
     /// # Errors
@@ -88,33 +80,34 @@ impl<T: Handler> IrqHandler<T> {
     /// What `request_threaded_irq()` gives, such as `EBUSY` for a vector in use.
     #[doc(alias = "irdma_cfg_ceq_vector")]
     #[doc(alias = "irdma_cfg_aeq_vector")]
-    pub(crate) fn new<'a>(
-        vector: Vector,
+    pub(crate) fn new(
+        vector: Vector<'a>,
         name: CString,
         handler: impl PinInit<T, Error> + 'a,
-    ) -> impl PinInit<Self, Error> + 'a
-    where
-        T: 'a,
-    {
+    ) -> impl PinInit<Self, Error> + 'a {
         // INVARIANT: The registration is the last step of the initialization.
         try_pin_init!(&this in Self {
-            irq: vector.irq,
+            vector,
             handler <- handler,
             name,
             _pin: PhantomPinned,
             _: {
                 // SAFETY: `this` is valid and all other fields are initialized.
-                let name = unsafe { (*this.as_ptr()).name.as_char_ptr() };
+                let (irq, name) = unsafe {
+                    let this = this.as_ref();
+
+                    (this.vector.0.irq(), this.name.as_char_ptr())
+                };
 
                 // SAFETY:
-                // - `vector` is ours by its invariant.
+                // - The vector is ours as long as `Self` holds it.
                 // - The callbacks take a pointer to `Self` as their cookie, and it is valid until
                 //   the handler is freed, which the destructor does: `Self` is pinned.
                 // - `name` lives as long as `Self`.
                 // - All fields are initialized, so that the callbacks may come at once.
                 to_result(unsafe {
                     bindings::request_threaded_irq(
-                        vector.irq,
+                        irq,
                         Some(hard_callback::<T>),
                         Some(thread_callback::<T>),
                         0,
@@ -127,7 +120,7 @@ impl<T: Handler> IrqHandler<T> {
     }
 }
 
-impl<T: Handler> IrqHandler<T> {
+impl<'a, T: Handler + 'a> IrqHandler<'a, T> {
     /// Returns the handler.
     pub(crate) fn handler(&self) -> &T {
         &self.handler
@@ -135,10 +128,10 @@ impl<T: Handler> IrqHandler<T> {
 }
 
 #[pinned_drop]
-impl<T: Handler> PinnedDrop for IrqHandler<T> {
+impl<'a, T: Handler + 'a> PinnedDrop for IrqHandler<'a, T> {
     #[doc(alias = "irdma_destroy_irq")]
     fn drop(self: Pin<&mut Self>) {
-        let irq = self.irq;
+        let irq = self.vector.0.irq();
         // SAFETY: Nothing is moved out of it.
         let this = core::ptr::from_mut(unsafe { self.get_unchecked_mut() });
 
@@ -150,13 +143,13 @@ impl<T: Handler> PinnedDrop for IrqHandler<T> {
 
 /// # Safety
 ///
-/// `cookie` points to a live [`IrqHandler<T>`].
+/// `cookie` points to a live [`IrqHandler<'_, T>`].
 unsafe extern "C" fn hard_callback<T: Handler>(
     _irq: c_int,
     cookie: *mut c_void,
 ) -> bindings::irqreturn_t {
     // SAFETY: The caller promises that this is what `cookie` points to.
-    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<T>>() };
+    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<'_, T>>() };
 
     match this.handler.interrupt() {
         Then::Done => bindings::irqreturn::IRQ_HANDLED,
@@ -166,13 +159,13 @@ unsafe extern "C" fn hard_callback<T: Handler>(
 
 /// # Safety
 ///
-/// `cookie` points to a live [`IrqHandler<T>`].
+/// `cookie` points to a live [`IrqHandler<'_, T>`].
 unsafe extern "C" fn thread_callback<T: Handler>(
     _irq: c_int,
     cookie: *mut c_void,
 ) -> bindings::irqreturn_t {
     // SAFETY: The caller promises that this is what `cookie` points to.
-    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<T>>() };
+    let this = unsafe { &*cookie.cast_const().cast::<IrqHandler<'_, T>>() };
 
     this.handler.thread();
 

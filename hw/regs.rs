@@ -12,13 +12,12 @@ use kernel::{
     prelude::*, //
 };
 
-use crate::bindings::iidc;
-
 use super::hal::{
     CqpStatus,
     CqpTail,
     Hal, //
 };
+use crate::bindings::iidc;
 
 /// Least size of the BAR in bytes: up to the end of the doorbell pages.
 pub(crate) const BAR_SIZE: usize = 8 * 1024 * 1024;
@@ -34,18 +33,18 @@ pub(crate) struct BarMapping<'a> {
 }
 
 impl<'a> BarMapping<'a> {
-    /// Takes over the mapping that `ice` has made.
+    /// Takes over the LAN driver's mapping.
     ///
     /// # Errors
     ///
     /// `EINVAL` if the mapping is smaller than [`BAR_SIZE`] or not aligned.
-    pub(crate) fn of_ice(registers: iidc::Registers<'a>) -> Result<Self> {
+    pub(crate) fn new(registers: iidc::Registers<'a>) -> Result<Self> {
         let address = registers.address();
         let raw = MmioRaw::<Region<BAR_SIZE>>::new_region(address, registers.size())?;
 
         Ok(Self {
-            // SAFETY: `registers` says that this is a mapping of I/O memory for `'a`, and its size
-            // and alignment have just been checked.
+            // SAFETY: This is a mapping of I/O memory for `'a` by the invariant of
+            // `iidc::Registers`, and its size and alignment have just been checked.
             bar: unsafe { Mmio::from_raw(raw) },
             address,
         })

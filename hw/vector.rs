@@ -75,16 +75,16 @@ fn name(function: &Function<'_>, what: fmt::Arguments<'_>) -> Result<CString> {
 }
 
 /// Stops a vector from interrupting. Errors mean that there is no such vector.
-fn silence(function: &Function<'_>, vector: Vector) {
+fn silence(function: &Function<'_>, vector: &Vector<'_>) {
     let _ = function.regs().disable_vector(vector.index());
 }
 
 /// The handler of a completion event queue's vector.
 enum CeqIrq<'a> {
     /// The queue has the vector for itself.
-    Own(Pin<KBox<IrqHandler<CeqVector<'a>>>>),
+    Own(Pin<KBox<IrqHandler<'a, CeqVector<'a>>>>),
     /// The asynchronous event queue has it too.
-    Shared(Pin<KBox<IrqHandler<SharedVector<'a>>>>),
+    Shared(Pin<KBox<IrqHandler<'a, SharedVector<'a>>>>),
 }
 
 /// A completion event queue with its interrupts. On drop it is taken away from the device.
@@ -92,7 +92,7 @@ pub(crate) struct CeqUnit<'a> {
     irq: Option<CeqIrq<'a>>,
     function: Arc<Function<'a>>,
     ceq: Arc<Ceq<'a>>,
-    vector: Vector,
+    vector: Vector<'a>,
 }
 
 impl<'a> CeqUnit<'a> {
@@ -107,7 +107,7 @@ impl<'a> CeqUnit<'a> {
         function: Arc<Function<'a>>,
         id: u32,
         entries: u32,
-        vector: Vector,
+        vector: Vector<'a>,
         shared: bool,
     ) -> Result<Self> {
         let ceq = Ceq::new(function.clone(), id, entries)?;
@@ -119,21 +119,22 @@ impl<'a> CeqUnit<'a> {
             vector,
         };
         let function = &unit.function;
+        let vector = &unit.vector;
 
         unit.irq = Some(match shared {
             true => CeqIrq::Shared(KBox::pin_init(
                 IrqHandler::new(
-                    vector,
+                    vector.clone(),
                     name(function, fmt!("AEQCEQ-{}", id))?,
-                    SharedVector::new(function.clone(), unit.ceq.clone(), vector),
+                    SharedVector::new(function.clone(), unit.ceq.clone(), vector.clone()),
                 ),
                 GFP_KERNEL,
             )?),
             false => CeqIrq::Own(KBox::pin_init(
                 IrqHandler::new(
-                    vector,
+                    vector.clone(),
                     name(function, fmt!("CEQ-{}", id))?,
-                    Ok(CeqVector::new(unit.ceq.clone(), vector)),
+                    Ok(CeqVector::new(unit.ceq.clone(), vector.clone())),
                 ),
                 GFP_KERNEL,
             )?),
@@ -170,7 +171,7 @@ impl Drop for CeqUnit<'_> {
                     .regs()
                     .configure_ceq(id, self.vector.index(), false);
             }
-            silence(&self.function, self.vector);
+            silence(&self.function, &self.vector);
             drop(irq);
         }
         if id == 0 {
@@ -183,10 +184,10 @@ impl Drop for CeqUnit<'_> {
 
 /// The asynchronous event queue with its interrupts. On drop it is taken away from the device.
 pub(crate) struct AeqUnit<'a> {
-    irq: Option<Pin<KBox<IrqHandler<AeqVector<'a>>>>>,
+    irq: Option<Pin<KBox<IrqHandler<'a, AeqVector<'a>>>>>,
     function: Arc<Function<'a>>,
     aeq: Arc<Aeq<'a>>,
-    vector: Vector,
+    vector: Vector<'a>,
     /// Whom the vector is shared with.
     ceq: Option<Arc<CeqUnit<'a>>>,
 }
@@ -201,7 +202,7 @@ impl<'a> AeqUnit<'a> {
     pub(crate) fn new(
         function: Arc<Function<'a>>,
         aeq: Arc<Aeq<'a>>,
-        vector: Vector,
+        vector: Vector<'a>,
         ceq: Option<Arc<CeqUnit<'a>>>,
     ) -> Result<Self> {
         // From here on a failure takes the queue away again.
@@ -213,15 +214,16 @@ impl<'a> AeqUnit<'a> {
             ceq,
         };
         let function = &unit.function;
+        let vector = &unit.vector;
 
         match &unit.ceq {
             Some(ceq) => ceq.share_with(Some(unit.aeq.clone())),
             None => {
                 unit.irq = Some(KBox::pin_init(
                     IrqHandler::new(
-                        vector,
+                        vector.clone(),
                         name(function, fmt!("AEQ"))?,
-                        Ok(AeqVector::new(unit.aeq.clone(), vector)),
+                        Ok(AeqVector::new(unit.aeq.clone(), vector.clone())),
                     ),
                     GFP_KERNEL,
                 )?);
@@ -251,7 +253,7 @@ impl Drop for AeqUnit<'_> {
                     .function
                     .regs()
                     .configure_aeq(self.vector.index(), false);
-                silence(&self.function, self.vector);
+                silence(&self.function, &self.vector);
                 drop(irq);
             }
             (None, None) => (),
