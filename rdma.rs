@@ -23,6 +23,7 @@ mod udata;
 mod umem;
 mod vtable;
 mod wc;
+mod work;
 mod wr;
 
 pub(crate) use crate::bindings::netdev::NetDevice;
@@ -84,6 +85,7 @@ pub(crate) use self::{
         WcArray,
         WcExtra, //
     },
+    work::cancel_delayed_work,
     wr::{
         RecvWr,
         RecvWrs,

@@ -291,6 +291,7 @@ mod tests {
     fn encoded_sizes() {
         for (quanta, encoded) in [(4, 0), (8, 1), (16, 2), (512, 7), (32768, 13)] {
             assert_eq!(sizing::encoded_wq_size(quanta), encoded);
+            assert_eq!(sizing::decoded_wq_size(encoded), quanta);
         }
     }
 

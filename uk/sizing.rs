@@ -235,6 +235,11 @@ pub(crate) fn encoded_wq_size(quanta: u32) -> u8 {
     (quanta >> 2).checked_ilog2().unwrap_or(0) as u8
 }
 
+/// Quanta of a ring whose size a QP context gives as `encoded`.
+pub(crate) fn decoded_wq_size(encoded: u8) -> u32 {
+    4u32.checked_shl(encoded.into()).unwrap_or(0)
+}
+
 /// Quanta of a send WQE with `fragments` fragments, immediate data counted as one.
 ///
 /// # Errors

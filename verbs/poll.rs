@@ -5,23 +5,12 @@
 //! When a queue pair fails, the device reports one flushed work request for each of its queues; that
 //! entry stays at the ring's head until all that is outstanding in the queue has been reported, one
 //! completion for each work request and none for padding. What is posted later, and what the device
-//! fails to report, is reported without the device once the queue pair is
-//! [broken](QpShared::is_broken).
-//!
-//! The device names a queue pair by its cookie, which is never given out twice. It is looked up among
-//! the queue pairs that complete here, so that an entry which outlives its queue pair finds nothing.
-
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+//! fails to report, is reported without the device.
 
 use crate::{
-    hw::doorbell::Doorbells,
     rdma::{
         Completion,
         NetworkType,
-        NotifyFlags,
         WcArray,
         WcExtra,
         WcOpcode,
@@ -31,10 +20,6 @@ use crate::{
         cqe::{
             Cqe,
             Queue, //
-        },
-        shadow::{
-            self,
-            Notify, //
         },
         sq::SendWork,
         status::{
@@ -46,12 +31,11 @@ use crate::{
 };
 
 use super::{
-    cq::{
-        CqShared,
-        CqState,
-        KernelCq, //
+    kernel_cq::{
+        KernelCq,
+        State, //
     },
-    qp::QpShared, //
+    kernel_qp::KernelQp, //
 };
 
 /// Operation of a received message's last packet, for an RDMA WRITE with immediate data (BTH
@@ -63,100 +47,60 @@ const WRITE_ONLY_WITH_IMMEDIATE: u8 = 0x0b;
 const VLAN_NUMBER: u16 = 0x0fff;
 const VLAN_PRIORITY_SHIFT: u32 = 13;
 
-/// Takes completions off `cq` until it is empty or `wcs` is full.
-///
-/// # Errors
-///
-/// `EINVAL` for the completion queue of a user's library.
-#[doc(alias = "irdma_poll_cq")]
-pub(super) fn poll(cq: &CqShared, wcs: &mut WcArray<'_>) -> Result {
-    let kernel = cq.kernel().ok_or(EINVAL)?;
-    let mut state = kernel.state().lock();
-    let start = state.ring.next();
+impl KernelCq {
+    /// Takes completions off the queue until it is empty or `wcs` is full.
+    #[doc(alias = "irdma_poll_cq")]
+    pub(super) fn poll(&self, wcs: &mut WcArray<'_>) {
+        self.with_state(|state| {
+            let start = state.ring.next();
 
-    poll_ring(kernel, &mut state, wcs);
-    if !wcs.is_full() && state.ring.is_empty(kernel.memory()) {
-        poll_broken(cq, &state, wcs);
-    }
-    if state.ring.next() != start {
-        kernel
-            .memory()
-            .write_shadow(shadow::CQ_INDEX, state.ring.next().into());
+            self.poll_ring(state, wcs);
+            if state.any_due && !wcs.is_full() && state.ring.is_empty(&self.memory()) {
+                poll_due(state, wcs);
+            }
+            if state.ring.next() != start {
+                self.show_index(state);
+            }
+        });
     }
 
-    Ok(())
-}
+    /// Takes completions off the ring.
+    fn poll_ring(&self, state: &mut State, wcs: &mut WcArray<'_>) {
+        let memory = self.memory();
+        // A device that writes entries of no use as fast as they are read does not keep us here.
+        let mut patience = state.ring.size();
 
-/// Asks for an event at the next completion in `cq`.
-///
-/// Returns whether there are completions that no event will be raised for, if `flags` ask for it.
-///
-/// # Errors
-///
-/// `EINVAL` for the completion queue of a user's library.
-#[doc(alias = "irdma_req_notify_cq")]
-pub(super) fn arm(doorbells: &Doorbells<'_>, cq: &CqShared, flags: NotifyFlags) -> Result<bool> {
-    let kernel = cq.kernel().ok_or(EINVAL)?;
-    let notify = if flags.solicited_only() {
-        Notify::Solicited
-    } else {
-        Notify::Next
-    };
-    let mut state = kernel.state().lock();
+        while !wcs.is_full() && patience > 0 {
+            let Some(pending) = state.ring.peek(&memory) else {
+                return;
+            };
+            let before = wcs.filled();
+            let more = report(state, &pending.cqe, wcs);
 
-    // The device is armed already, unless it is to tell of more than it was told to.
-    let armed = match state.armed {
-        None => false,
-        Some(Notify::Solicited) => notify == Notify::Solicited,
-        Some(Notify::Next) => true,
-    };
-    if !armed {
-        state.armed = Some(notify);
-        state.arm = state.arm.rearmed(notify);
-        kernel
-            .memory()
-            .write_shadow(shadow::CQ_ARM, state.arm.into_raw());
-        doorbells.arm_cq(cq.number());
-    }
-
-    Ok(flags.report_missed()
-        && (!state.ring.is_empty(kernel.memory()) || has_broken_work(cq, &state)))
-}
-
-/// Takes completions off the ring.
-fn poll_ring(cq: &KernelCq, state: &mut CqState, wcs: &mut WcArray<'_>) {
-    // A device that writes entries of no use as fast as they are read does not keep us here.
-    let mut patience = state.ring.size();
-
-    while !wcs.is_full() && patience > 0 {
-        let Some(pending) = state.ring.peek(cq.memory()) else {
-            return;
-        };
-        let before = wcs.filled();
-        let more = report(&state.qps, &pending.cqe, wcs);
-
-        if wcs.filled() == before {
-            patience -= 1;
-        }
-        if !more {
-            state.ring.consume(&pending);
+            if wcs.filled() == before {
+                patience -= 1;
+            }
+            if !more {
+                state.ring.consume(&pending);
+            }
         }
     }
 }
 
 /// Reports what `cqe` says. Returns whether it has more to say, being that of a flush.
 #[doc(alias = "irdma_uk_cq_poll_cmpl")]
-fn report(qps: &[Arc<QpShared>], cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
-    let Some(qp) = qps.iter().find(|qp| qp.cookie() == cqe.context) else {
+fn report(state: &State, cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
+    let Some(attached) = state
+        .position(cqe.context)
+        .and_then(|at| state.attached.get(at))
+    else {
         // The queue pair is gone, or there never was one.
         return false;
     };
-    let Some(queues) = qp.queues() else {
-        return false;
-    };
+    let qp = &*attached.qp;
     let error = cqe.error.filter(|codes| {
         // A datagram was sent even if it met congestion.
-        !(qp.is_datagram() && cqe.queue == Queue::Send && codes.is_congestion())
+        !(qp.datagram && cqe.queue == Queue::Send && codes.is_congestion())
     });
 
     match (cqe.queue, error) {
@@ -164,7 +108,7 @@ fn report(qps: &[Arc<QpShared>], cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
             flush_one(qp, queue, codes.normalized(), wcs) == Some(true)
         }
         (Queue::Send, error) => {
-            let work = queues.with_send(|send| send.ring.complete(cqe.wqe_index));
+            let work = qp.with_send(|send| send.ring.complete(cqe.wqe_index));
 
             match (work, error) {
                 (Some(work), Some(codes)) => push_send_error(qp, work, codes, wcs),
@@ -179,7 +123,7 @@ fn report(qps: &[Arc<QpShared>], cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
             false
         }
         (Queue::Recv, None) => {
-            if let Some(wr_id) = queues.with_recv(|recv| recv.ring.complete(cqe.wqe_index)) {
+            if let Some(wr_id) = qp.with_recv(|recv| recv.ring.complete(cqe.wqe_index)) {
                 push_received(qp, wr_id, cqe, wcs);
             }
             false
@@ -190,12 +134,11 @@ fn report(qps: &[Arc<QpShared>], cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
 /// Reports the oldest work request of `queue` as failed, with `codes` if none was before. Returns
 /// whether there are more, or `None` if there was none.
 fn flush_one(
-    qp: &QpShared,
+    qp: &KernelQp,
     queue: Queue,
     codes: ErrorCodes,
     wcs: &mut WcArray<'_>,
 ) -> Option<bool> {
-    let queues = qp.queues()?;
     let choose = |cause_told: &mut bool| {
         if core::mem::replace(cause_told, true) {
             ErrorCodes::FLUSHED
@@ -206,7 +149,7 @@ fn flush_one(
 
     match queue {
         Queue::Send => {
-            let (work, codes, more) = queues.with_send(|send| {
+            let (work, codes, more) = qp.with_send(|send| {
                 let work = send.ring.flush_oldest()?;
                 Some((work, choose(&mut send.cause_told), !send.ring.is_empty()))
             })?;
@@ -215,7 +158,7 @@ fn flush_one(
             Some(more)
         }
         Queue::Recv => {
-            let (wr_id, codes, more) = queues.with_recv(|recv| {
+            let (wr_id, codes, more) = qp.with_recv(|recv| {
                 let wr_id = recv.ring.flush_oldest()?;
                 Some((wr_id, choose(&mut recv.cause_told), !recv.ring.is_empty()))
             })?;
@@ -226,49 +169,23 @@ fn flush_one(
     }
 }
 
-/// The queues of broken queue pairs that complete to `cq`.
-fn broken_queues<'s>(
-    cq: &'s CqShared,
-    state: &'s CqState,
-) -> impl Iterator<Item = (&'s QpShared, Queue)> {
-    // Most of the time there are none.
-    let qps = match state.broken {
-        0 => &[],
-        _ => &state.qps[..],
-    };
-
-    qps.iter().filter(|qp| qp.is_broken()).flat_map(|qp| {
-        [
-            (qp.send_cq(), Queue::Send),
-            (qp.recv_cq(), Queue::Recv), //
-        ]
-        .into_iter()
-        .filter(|(to, _)| to.number() == cq.number())
-        .map(|(_, queue)| (&**qp, queue))
-    })
-}
-
-/// Whether [`poll_broken`] has something to report.
-fn has_broken_work(cq: &CqShared, state: &CqState) -> bool {
-    broken_queues(cq, state).any(|(qp, queue)| {
-        qp.queues().is_some_and(|queues| match queue {
-            Queue::Send => queues.with_send(|send| !send.ring.is_empty()),
-            Queue::Recv => queues.with_recv(|recv| !recv.ring.is_empty()),
-        })
-    })
-}
-
-/// Reports what is left in the queues of broken queue pairs.
-#[doc(alias = "irdma_generate_flush_completions")]
+/// Reports what is due without the device.
 #[doc(alias = "irdma_generated_cmpls")]
-fn poll_broken(cq: &CqShared, state: &CqState, wcs: &mut WcArray<'_>) {
-    for (qp, queue) in broken_queues(cq, state) {
-        while !wcs.is_full() {
-            if flush_one(qp, queue, ErrorCodes::FLUSHED, wcs).is_none() {
-                break;
+fn poll_due(state: &mut State, wcs: &mut WcArray<'_>) {
+    for attached in state.attached.iter_mut() {
+        for (queue, due) in [
+            (Queue::Send, &mut attached.send_due),
+            (Queue::Recv, &mut attached.recv_due),
+        ] {
+            while *due {
+                if wcs.is_full() {
+                    return;
+                }
+                *due = flush_one(&attached.qp, queue, ErrorCodes::FLUSHED, wcs).is_some();
             }
         }
     }
+    state.any_due = false;
 }
 
 /// Appends a completion. One for a queue pair that is just being destroyed is left out.
@@ -276,7 +193,7 @@ fn push(wcs: &mut WcArray<'_>, completion: &Completion<'_>) {
     let _ = wcs.push(completion);
 }
 
-fn push_sent(qp: &QpShared, work: SendWork, wcs: &mut WcArray<'_>) {
+fn push_sent(qp: &KernelQp, work: SendWork, wcs: &mut WcArray<'_>) {
     let mut completion = Completion::new(qp.link(), work.wr_id, send_opcode(work.opcode));
 
     completion.byte_len = work.bytes;
@@ -284,7 +201,7 @@ fn push_sent(qp: &QpShared, work: SendWork, wcs: &mut WcArray<'_>) {
     push(wcs, &completion);
 }
 
-fn push_send_error(qp: &QpShared, work: SendWork, codes: ErrorCodes, wcs: &mut WcArray<'_>) {
+fn push_send_error(qp: &KernelQp, work: SendWork, codes: ErrorCodes, wcs: &mut WcArray<'_>) {
     let mut completion = Completion::new(qp.link(), work.wr_id, send_opcode(work.opcode));
 
     completion.status = status(codes.status());
@@ -293,7 +210,7 @@ fn push_send_error(qp: &QpShared, work: SendWork, codes: ErrorCodes, wcs: &mut W
     push(wcs, &completion);
 }
 
-fn push_recv_error(qp: &QpShared, wr_id: u64, codes: ErrorCodes, wcs: &mut WcArray<'_>) {
+fn push_recv_error(qp: &KernelQp, wr_id: u64, codes: ErrorCodes, wcs: &mut WcArray<'_>) {
     let mut completion = Completion::new(qp.link(), wr_id, WcOpcode::Recv);
 
     completion.status = status(codes.status());
@@ -303,9 +220,9 @@ fn push_recv_error(qp: &QpShared, wr_id: u64, codes: ErrorCodes, wcs: &mut WcArr
 }
 
 #[doc(alias = "irdma_process_cqe")]
-fn push_received(qp: &QpShared, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
+fn push_received(qp: &KernelQp, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
     let opcode = match cqe.opcode {
-        WRITE_LAST_WITH_IMMEDIATE | WRITE_ONLY_WITH_IMMEDIATE if !qp.is_datagram() => {
+        WRITE_LAST_WITH_IMMEDIATE | WRITE_ONLY_WITH_IMMEDIATE if !qp.datagram => {
             WcOpcode::RecvRdmaWithImm
         }
         _ => WcOpcode::Recv,
@@ -314,7 +231,7 @@ fn push_received(qp: &QpShared, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
 
     completion.byte_len = cqe.bytes;
     completion.extra = match cqe.immediate {
-        _ if cqe.stag_or_ipv4 && !qp.is_datagram() => WcExtra::Invalidated(cqe.source),
+        _ if cqe.stag_or_ipv4 && !qp.datagram => WcExtra::Invalidated(cqe.source),
         Some(data) => WcExtra::Imm(data),
         None => WcExtra::None,
     };
@@ -327,7 +244,7 @@ fn push_received(qp: &QpShared, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
         // CAST: Three bits are left.
         completion.sl = (tag >> VLAN_PRIORITY_SHIFT) as u8;
     }
-    if qp.is_datagram() {
+    if qp.datagram {
         completion.src_qp = cqe.source;
         completion.grh = true;
         completion.network = Some(if cqe.stag_or_ipv4 {

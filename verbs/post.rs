@@ -5,7 +5,10 @@
 //! A work request is encoded where the device reads it. Nothing is allocated and no lock is taken
 //! but the queue's.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::{
     hw::doorbell::Doorbells,
@@ -13,7 +16,6 @@ use crate::{
         self,
         RecvWr,
         RecvWrs,
-        SendFlags,
         SendOp,
         SendWr,
         SendWrs, //
@@ -41,82 +43,14 @@ use crate::{
 };
 
 use super::{
-    qp::QpShared,
-    qp_setup::{
-        KernelQueues,
+    kernel_qp::{
+        KernelQp,
         RecvQueue,
         SendQueue, //
     },
     ring_memory::RingView,
-    Driver, //
+    Verbs, //
 };
-
-/// Posts `wrs` to the send queue of `qp`, and tells the device once.
-///
-/// # Errors
-///
-/// - `EINVAL` for a work request that the device cannot do, or with more elements or data than the
-///   queue pair was granted, and for the queue pair of a user's library.
-/// - `ENOMEM` if the queue is full.
-///
-/// The work request that was taken last is not posted then; those before it are.
-#[doc(alias = "irdma_post_send")]
-pub(super) fn send(
-    doorbells: &Doorbells<'_>,
-    qp: &QpShared,
-    wrs: &mut SendWrs<'_, Driver>,
-) -> Result {
-    let queues = qp.queues().ok_or(EINVAL)?;
-    let (result, broken) = queues.with_send(|queue| {
-        let mut poster = SendPoster { qp, queues, queue };
-        let mut posted = false;
-        let result = wrs.try_for_each(|wr| {
-            poster.post(&wr)?;
-            posted = true;
-            Ok(())
-        });
-        let broken = qp.is_broken();
-
-        if posted && !broken && poster.queue.rings {
-            doorbells.ring_sq(qp.number());
-        }
-        (result, posted && broken)
-    });
-
-    if broken {
-        qp.send_cq().clone().kick();
-    }
-    result
-}
-
-/// Posts `wrs` to the receive queue of `qp`. The device looks there by itself.
-///
-/// # Errors
-///
-/// As [`send`].
-#[doc(alias = "irdma_post_recv")]
-pub(super) fn recv(qp: &QpShared, wrs: &mut RecvWrs<'_>) -> Result {
-    let queues = qp.queues().ok_or(EINVAL)?;
-    let result = queues.with_recv(|queue| wrs.try_for_each(|wr| post_recv(queues, queue, &wr)));
-
-    if qp.is_broken() {
-        qp.recv_cq().clone().kick();
-    }
-    result
-}
-
-fn post_recv(queues: &KernelQueues, queue: &mut RecvQueue, wr: &RecvWr<'_>) -> Result {
-    let sges = wr.sges()?;
-    let data = Measured::new(
-        elements(sges),
-        queues.granted.recv_sge,
-        queues.limits.max_message,
-    )?;
-
-    queue.ring.post(&mut queues.recv_memory(), wr.id(), |slot| {
-        recv::encode(slot, data, elements(sges))
-    })
-}
 
 /// A user's elements as the encoders take them.
 fn elements(sges: &[rdma::Sge]) -> impl Iterator<Item = Sge> + '_ {
@@ -127,33 +61,85 @@ fn elements(sges: &[rdma::Sge]) -> impl Iterator<Item = Sge> + '_ {
     })
 }
 
-fn remote(address: u64, stag: u32) -> Remote {
-    Remote { address, stag }
-}
+impl KernelQp {
+    /// Posts `wrs` to the send queue, and tells the device once.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` for a work request that the device cannot do, or with more elements or data than
+    ///   the queue pair was granted.
+    /// - `ENOMEM` if the queue is full.
+    ///
+    /// The work request that was taken last is not posted then; those before it are.
+    #[doc(alias = "irdma_post_send")]
+    pub(super) fn post_send(
+        self: &Arc<Self>,
+        doorbells: &Doorbells<'_>,
+        wrs: &mut SendWrs<'_, Verbs>,
+    ) -> Result {
+        let (result, flushing) = self.with_send(|queue| {
+            let mut posted = false;
+            let result = wrs.try_for_each(|wr| {
+                self.post_one_send(queue, &wr)?;
+                posted = true;
+                Ok(())
+            });
+            let flushing = self.is_flushing();
 
-/// A send queue that is being posted to.
-struct SendPoster<'a> {
-    qp: &'a QpShared,
-    queues: &'a KernelQueues,
-    queue: &'a mut SendQueue,
-}
+            if posted && queue.rings && !flushing {
+                doorbells.ring_sq(self.number());
+            }
+            (result, posted && flushing)
+        });
 
-impl<'a> SendPoster<'a> {
-    fn flags(&self, given: SendFlags) -> Flags {
-        Flags {
-            signaled: given.signaled() || self.qp.signal_all(),
-            fence: given.fence(),
-            solicited: given.solicited(),
+        if flushing {
+            self.flush_soon();
         }
+        result
     }
 
-    fn post(&mut self, wr: &SendWr<'_, Driver>) -> Result {
-        let flags = self.flags(wr.flags());
+    /// Posts `wrs` to the receive queue. The device looks there by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::post_send`].
+    #[doc(alias = "irdma_post_recv")]
+    pub(super) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
+        let result = self.with_recv(|queue| wrs.try_for_each(|wr| self.post_one_recv(queue, &wr)));
+
+        if self.is_flushing() {
+            self.flush_soon();
+        }
+        result
+    }
+
+    fn post_one_recv(&self, queue: &mut RecvQueue, wr: &RecvWr<'_>) -> Result {
+        let sges = wr.sges()?;
+        let data = Measured::new(
+            elements(sges),
+            self.granted.recv_sge,
+            self.limits.max_message,
+        )?;
+
+        queue.ring.post(&mut self.recv_memory(), wr.id(), |slot| {
+            recv::encode(slot, data, elements(sges))
+        })
+    }
+
+    fn post_one_send(&self, queue: &mut SendQueue, wr: &SendWr<'_, Verbs>) -> Result {
+        let given = wr.flags();
+        let flags = Flags {
+            signaled: given.signaled() || self.signal_all,
+            fence: given.fence(),
+            solicited: given.solicited(),
+        };
 
         let transfer = match wr.op()? {
-            SendOp::Send => self.transfer(wr, flags, SendExtra::None)?,
-            SendOp::SendWithImm(imm) => self.transfer(wr, flags, SendExtra::Immediate(imm))?,
-            SendOp::SendWithInv(stag) => self.transfer(wr, flags, SendExtra::Invalidate(stag))?,
+            SendOp::Send if self.datagram => self.datagram(wr, flags, None)?,
+            SendOp::SendWithImm(imm) if self.datagram => self.datagram(wr, flags, Some(imm))?,
+            SendOp::Send => Transfer::send(flags, SendExtra::None),
+            SendOp::SendWithImm(imm) => Transfer::send(flags, SendExtra::Immediate(imm)),
+            SendOp::SendWithInv(stag) => Transfer::send(flags, SendExtra::Invalidate(stag)),
             SendOp::RdmaWrite { remote_addr, rkey } => {
                 Transfer::write(flags, None, remote(remote_addr, rkey))
             }
@@ -169,43 +155,36 @@ impl<'a> SendPoster<'a> {
             } => {
                 let read = Transfer::read(flags, invalidate_local, remote(remote_addr, rkey));
 
-                return self.gather(wr, read, self.queues.limits.max_read_sge);
+                return self.gather(queue, wr, flags, read, self.limits.max_read_sge);
             }
             SendOp::LocalInv(stag) => {
-                return self.put(wr, Opcode::LocalInvalidate, 0, 1, |slot| {
+                return self.put(queue, wr, flags, Opcode::LocalInvalidate, 0, 1, |slot| {
                     mr::encode_invalidate(slot, flags, stag)
                 });
             }
             SendOp::RegMr { mr, key, access } => {
                 let register = mr.data().registration(mr, flags, key, access)?;
 
-                return self.put(wr, Opcode::RegisterMr, 0, 1, |slot| register.encode(slot));
+                return self.put(queue, wr, flags, Opcode::RegisterMr, 0, 1, |slot| {
+                    register.encode(slot)
+                });
             }
         };
 
-        if wr.flags().inline() {
-            self.inline(wr, transfer)
+        if given.inline() {
+            self.inline(queue, wr, flags, transfer)
         } else {
-            self.gather(wr, transfer, self.queues.limits.max_sge)
+            self.gather(queue, wr, flags, transfer, self.granted.send_sge)
         }
     }
 
-    /// A SEND, on a queue pair of datagrams to whom the work request says.
-    fn transfer(
+    /// A SEND of a datagram.
+    fn datagram(
         &self,
-        wr: &SendWr<'_, Driver>,
+        wr: &SendWr<'_, Verbs>,
         flags: Flags,
-        extra: SendExtra,
+        immediate: Option<u32>,
     ) -> Result<Transfer> {
-        if !self.qp.is_datagram() {
-            return Ok(Transfer::send(flags, extra));
-        }
-
-        let immediate = match extra {
-            SendExtra::None => None,
-            SendExtra::Immediate(data) => Some(data),
-            SendExtra::Invalidate(_) => return Err(EINVAL),
-        };
         let to = wr.ud()?;
 
         Transfer::send_datagram(
@@ -220,53 +199,85 @@ impl<'a> SendPoster<'a> {
     }
 
     /// Posts `transfer` with its data in up to `max_sge` elements.
-    fn gather(&mut self, wr: &SendWr<'_, Driver>, transfer: Transfer, max_sge: u32) -> Result {
+    fn gather(
+        &self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
+        transfer: Transfer,
+        max_sge: u32,
+    ) -> Result {
         let sges = wr.sges()?;
         let data = Measured::new(
             elements(sges),
-            max_sge.min(self.queues.granted.send_sge),
-            self.queues.limits.max_message,
+            max_sge.min(self.granted.send_sge),
+            self.limits.max_message,
         )?;
         let quanta = transfer.gather_quanta(data)?;
 
-        self.put(wr, transfer.opcode(), data.bytes, quanta, |slot| {
-            transfer.encode_gather(slot, data, elements(sges))
-        })
+        self.put(
+            queue,
+            wr,
+            flags,
+            transfer.opcode(),
+            data.bytes,
+            quanta,
+            |slot| transfer.encode_gather(slot, data, elements(sges)),
+        )
     }
 
     /// Posts `transfer` with its data in the WQE.
-    fn inline(&mut self, wr: &SendWr<'_, Driver>, transfer: Transfer) -> Result {
+    fn inline(
+        &self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
+        transfer: Transfer,
+    ) -> Result {
         let data = Measured::new(
             elements(wr.sges()?),
-            self.queues.granted.send_sge,
-            self.queues.granted.inline_data,
+            self.granted.send_sge,
+            self.granted.inline_data,
         )?;
         let pieces = wr.inline_data()?;
         let quanta = transfer.inline_quanta(data);
 
-        self.put(wr, transfer.opcode(), data.bytes, quanta, |slot| {
-            transfer.encode_inline(slot, data, pieces)
-        })
+        self.put(
+            queue,
+            wr,
+            flags,
+            transfer.opcode(),
+            data.bytes,
+            quanta,
+            |slot| transfer.encode_inline(slot, data, pieces),
+        )
     }
 
-    /// Puts a WQE of `quanta` quanta that moves `bytes` bytes in the ring.
-    fn put(
-        &mut self,
-        wr: &SendWr<'_, Driver>,
+    /// Puts a WQE in the ring.
+    #[expect(clippy::too_many_arguments)]
+    fn put<'m>(
+        &'m self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
         opcode: Opcode,
         bytes: u32,
         quanta: u32,
-        encode: impl FnOnce(&mut Slot<'_, RingView<'a>>) -> u64,
+        encode: impl FnOnce(&mut Slot<'_, RingView<'m>>) -> u64,
     ) -> Result {
         let work = SendWork {
             wr_id: wr.id(),
             bytes,
             opcode,
-            signaled: self.flags(wr.flags()).signaled,
+            signaled: flags.signaled,
         };
 
-        self.queue
+        queue
             .ring
-            .post(&mut self.queues.send_memory(), work, quanta, encode)
+            .post(&mut self.send_memory(), work, quanta, encode)
     }
+}
+
+fn remote(address: u64, stag: u32) -> Remote {
+    Remote { address, stag }
 }

@@ -2,153 +2,73 @@
 
 //! The rings of an in-kernel user's queue pair, from what the user asks for.
 
-use kernel::{
-    new_spinlock_irq,
-    prelude::*,
-    sync::SpinLockIrq, //
-};
+use kernel::prelude::*;
 
 use crate::{
-    hw::{
-        dma::DmaBuffer,
-        doorbell::Doorbells, //
-    },
+    hw::dma::DmaBuffer,
     rdma::{
         QpCap,
         QpInitAttr, //
     },
-    uk::{
-        limits::Limits,
-        rq::RecvRing,
-        sizing::{
-            QpLayout,
-            QueueRequest, //
-        },
-        sq::{
-            Quantum,
-            SendRing, //
-        }, //
+    uk::sizing::{
+        self,
+        QpLayout,
+        QueueRequest,
+        QueueSize, //
     }, //
 };
 
 use super::{
     device::Device,
-    qp::QpInitInfo,
-    ring_memory::RingView,
-    Driver, //
+    kernel_qp::{
+        KernelQp,
+        KernelQueues,
+        QpIdentity, //
+    },
+    Verbs, //
 };
 
-/// The send queue's ring.
-pub(super) struct SendQueue {
-    pub(super) ring: SendRing<KVVec<Quantum>>,
-    /// The device takes doorbells: the queue pair is in a state in which it sends.
-    pub(super) rings: bool,
-    /// The cause of the queue's failure has been reported; what follows is merely flushed.
-    pub(super) cause_told: bool,
+/// What the device is told of a queue pair's rings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[doc(alias = "irdma_qp_init_info")]
+pub(super) struct QpInitInfo {
+    /// The rings are given by page lists: their addresses are indices in the page-list memory.
+    pub(super) virtual_map: bool,
+    /// DMA address or page-list index of the send ring.
+    pub(super) sq_address: u64,
+    /// DMA address or page-list index of the receive ring.
+    pub(super) rq_address: u64,
+    /// DMA address of the shadow area.
+    pub(super) shadow_address: u64,
+    /// Size of the send ring as a QP context has it: 0 for 4 quanta, one more for each doubling.
+    pub(super) sq_size: u8,
+    /// Size of the receive ring, likewise.
+    pub(super) rq_size: u8,
+    /// Binary logarithm of the quanta of the largest send WQE.
+    pub(super) sq_wqe_shift: u8,
+    /// Binary logarithm of the quanta of a receive WQE.
+    pub(super) rq_wqe_shift: u8,
+    /// What the device names in each completion of the queue pair.
+    pub(super) completion_context: u64,
 }
 
-/// The receive queue's ring.
-pub(super) struct RecvQueue {
-    pub(super) ring: RecvRing<KVVec<u64>>,
-    /// As [`SendQueue::cause_told`].
-    pub(super) cause_told: bool,
-}
-
-/// The queues of an in-kernel user's queue pair.
-///
-/// Either lock is taken after that of a completion queue, and neither with the other.
-#[pin_data]
-#[doc(alias = "irdma_qp_kmode")]
-pub(super) struct KernelQueues {
-    /// Both rings and the shadow area.
-    memory: DmaBuffer,
-    layout: QpLayout,
-    /// What the user was granted.
-    pub(super) granted: QueueRequest,
-    /// What the device takes.
-    pub(super) limits: Limits,
-    #[pin]
-    send: SpinLockIrq<SendQueue>,
-    #[pin]
-    recv: SpinLockIrq<RecvQueue>,
-}
-
-impl KernelQueues {
-    /// Makes empty queues in `memory`, which is laid out as `layout` says.
-    fn new(
-        limits: &Limits,
-        granted: QueueRequest,
-        layout: QpLayout,
-        memory: DmaBuffer,
-    ) -> Result<Pin<KBox<Self>>> {
-        let book = KVVec::from_elem(Quantum::Rest, layout.send.depth as usize, GFP_KERNEL)?;
-        let wr_ids = KVVec::from_elem(0, layout.recv.wqes() as usize, GFP_KERNEL)?;
-        let send = SendQueue {
-            ring: SendRing::new(book, limits.sq_chunk)?,
-            rings: true,
-            cause_told: false,
-        };
-        let recv = RecvQueue {
-            ring: RecvRing::new(wr_ids, layout.recv.shift)?,
-            cause_told: false,
-        };
-
-        KBox::pin_init(
-            pin_init!(Self {
-                memory,
-                layout,
-                granted,
-                limits: *limits,
-                send <- new_spinlock_irq!(send, "KernelQueues::send"),
-                recv <- new_spinlock_irq!(recv, "KernelQueues::recv"),
-            }),
-            GFP_KERNEL,
-        )
+impl QpInitInfo {
+    /// Sets the sizes of the rings.
+    pub(super) fn set_sizes(&mut self, send: &QueueSize, recv: &QueueSize) {
+        self.sq_size = send.encoded();
+        self.sq_wqe_shift = send.shift;
+        self.rq_size = recv.encoded();
+        self.rq_wqe_shift = recv.shift;
     }
 
-    /// The send ring's memory, to be written under its lock.
-    #[inline]
-    pub(super) fn send_memory(&self) -> RingView<'_> {
-        RingView::new(&self.memory, 0, self.layout.send.bytes())
+    /// WQEs of the largest size in the send ring.
+    pub(super) fn sq_wqes(&self) -> u32 {
+        sizing::decoded_wq_size(self.sq_size) >> self.sq_wqe_shift
     }
 
-    /// The receive ring's memory, to be written under its lock.
-    #[inline]
-    pub(super) fn recv_memory(&self) -> RingView<'_> {
-        RingView::new(
-            &self.memory,
-            self.layout.recv_offset,
-            self.layout.recv.bytes(),
-        )
-    }
-
-    /// Runs `f` on the send queue.
-    #[inline]
-    pub(super) fn with_send<R>(&self, f: impl FnOnce(&mut SendQueue) -> R) -> R {
-        f(&mut self.send.lock())
-    }
-
-    /// Runs `f` on the receive queue.
-    #[inline]
-    pub(super) fn with_recv<R>(&self, f: impl FnOnce(&mut RecvQueue) -> R) -> R {
-        f(&mut self.recv.lock())
-    }
-
-    /// Whether nothing is outstanding in either queue.
-    pub(super) fn is_empty(&self) -> bool {
-        self.with_send(|send| send.ring.is_empty()) && self.with_recv(|recv| recv.ring.is_empty())
-    }
-
-    /// Says whether the device takes doorbells of the send queue in the queue pair's new state.
-    ///
-    /// If it begins to, it is told of what was posted before.
-    pub(super) fn set_ringing(&self, doorbells: &Doorbells<'_>, number: u32, rings: bool) {
-        self.with_send(|send| {
-            if rings && !send.rings && !send.ring.is_empty() {
-                doorbells.ring_sq(number);
-            }
-            send.rings = rings;
-        });
+    /// WQEs in the receive ring.
+    pub(super) fn rq_wqes(&self) -> u32 {
+        sizing::decoded_wq_size(self.rq_size) >> self.rq_wqe_shift
     }
 }
 
@@ -164,27 +84,27 @@ impl From<QpCap> for QueueRequest {
     }
 }
 
-/// Makes the queues of an in-kernel user's queue pair, puts them into `qp`, and fills `info` with
-/// what the device has to be told of them.
+/// Makes the queues of an in-kernel user's queue pair `qp`.
 ///
 /// Both rings and the shadow area lie in one piece of memory: the send ring, the receive ring behind
-/// it, the shadow area behind that. The sizes that are really granted, never less than asked for, are
-/// written back into `init_attr`: the rings' sizes are powers of two, so there is room for more work
-/// requests as a rule. Elements and inline data are granted as asked.
+/// it, the shadow area behind that. `info` is filled with what the device is told of them, and the
+/// sizes that are really granted, never less than asked for, are written back into `init_attr`: the
+/// rings' sizes are powers of two, so there is room for more work requests as a rule. Elements and
+/// inline data are granted as asked.
 ///
 /// # Errors
 ///
 /// - `EINVAL` if more is asked for than the device has.
 /// - `ENOMEM`
 ///
-/// Then `qp`, `info` and `init_attr` are as they were, and nothing is left of what was made.
+/// Then `info` and `init_attr` are as they were, and nothing is left of what was made.
 pub(super) fn irdma_setup_kmode_qp(
     device: &Device<'_>,
-    qp: &mut Option<Pin<KBox<KernelQueues>>>,
+    qp: &QpIdentity<'_>,
     info: &mut QpInitInfo,
-    init_attr: &mut QpInitAttr<'_, Driver>,
-) -> Result {
-    let limits = device.queue_limits();
+    init_attr: &mut QpInitAttr<'_, Verbs>,
+) -> Result<KernelQueues> {
+    let limits = device.limits();
     let asked = init_attr.cap();
     let layout = QpLayout::new(limits, &asked.into())?;
     let granted = QpCap {
@@ -194,21 +114,22 @@ pub(super) fn irdma_setup_kmode_qp(
     };
 
     let memory = DmaBuffer::new(device.function().parent(), layout.bytes as usize)?;
-    let base = memory.address();
-    let at = |offset: u32| base.checked_add(offset.into()).ok_or(EINVAL);
-    let filled = QpInitInfo {
-        virtual_map: false,
-        sq: base,
-        rq: at(layout.recv_offset)?,
-        shadow: at(layout.shadow_offset)?,
-        send: layout.send,
-        recv: layout.recv,
-        granted,
-    };
+    let queues = KernelQueues::new(KernelQp::new(qp, limits, granted.into(), layout, memory)?)?;
 
-    *qp = Some(KernelQueues::new(limits, granted.into(), layout, memory)?);
+    let base = queues.qp().memory().address();
+    let at = |offset: u32| base.checked_add(offset.into()).ok_or(EINVAL);
+
+    let mut filled = QpInitInfo {
+        sq_address: base,
+        rq_address: at(layout.recv_offset)?,
+        shadow_address: at(layout.shadow_offset)?,
+        completion_context: queues.qp().context(),
+        ..QpInitInfo::default()
+    };
+    filled.set_sizes(&layout.send, &layout.recv);
+
     *info = filled;
     init_attr.set_cap(granted);
 
-    Ok(())
+    Ok(queues)
 }

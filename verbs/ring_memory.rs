@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rings of work-queue entries in memory that the device reads.
+//! Rings in memory that the device reads and writes.
 
 use kernel::sync::barrier::{
     dma_mb,
+    Read,
     Write, //
 };
 
 use crate::{
     hw::dma::DmaBuffer,
-    uk::memory::RingMemory, //
+    uk::memory::{
+        EntrySource,
+        RingMemory,
+        QUANTUM_WORDS, //
+    }, //
 };
 
-/// A ring inside of a buffer.
+/// A ring of work-queue entries inside of a buffer.
 pub(super) struct RingView<'a> {
     buffer: &'a DmaBuffer,
     /// Word of the buffer at which the ring begins.
@@ -48,5 +53,22 @@ impl RingMemory for RingView<'_> {
     fn publish(&mut self, word: u32, value: u64) {
         dma_mb(Write);
         self.put(word, value);
+    }
+}
+
+/// A ring of completion-queue entries that fills a buffer.
+pub(super) struct CompletionMemory<'a>(pub(super) &'a DmaBuffer);
+
+impl EntrySource for CompletionMemory<'_> {
+    #[inline]
+    fn load(&self, entry: u32, word: u32) -> u64 {
+        let index = entry.saturating_mul(QUANTUM_WORDS).saturating_add(word);
+
+        self.0.read(index as usize).unwrap_or(0)
+    }
+
+    #[inline]
+    fn order_loads(&self) {
+        dma_mb(Read);
     }
 }
