@@ -10,12 +10,31 @@ use kernel::{
     prelude::*, //
 };
 
-use crate::bindings::iidc::{
-    self,
-    Event,
-    Function,
-    Protocol, //
+use crate::{
+    bindings::iidc::{
+        self,
+        Event, //
+    },
+    hw::{
+        self,
+        device::Config,
+        function::{
+            FunctionInfo,
+            Protocol, //
+        },
+        hal::e810::E810,
+        lan_ops::{
+            LanOps,
+            QosParams,
+            Qset, //
+        },
+        regs::BarMapping, //
+    },
 };
+
+/// Vectors that events need at least: one for completions, one for the rest.
+#[doc(alias = "IRDMA_MIN_MSIX")]
+const MIN_VECTORS: usize = 2;
 
 /// The driver of the auxiliary devices `ice.roce` and `ice.iwarp`.
 pub(crate) struct Ice;
@@ -24,40 +43,145 @@ kernel::auxiliary_device_table!(
     ICE_TABLE,
     <Ice as iidc::Driver>::IdInfo,
     [
-        (DeviceId::new(c"ice", c"roce"), ()),
-        (DeviceId::new(c"ice", c"iwarp"), ())
+        (DeviceId::new(c"ice", c"roce"), Protocol::Roce),
+        (DeviceId::new(c"ice", c"iwarp"), Protocol::Iwarp)
     ]
 );
 
+/// What the device asks of `ice`.
+struct Lan<'bound>(iidc::Function<'bound>);
+
+impl From<Qset> for iidc::Qset {
+    fn from(qset: Qset) -> Self {
+        Self {
+            handle: qset.handle,
+            traffic_class: qset.traffic_class,
+            vsi: qset.vsi,
+        }
+    }
+}
+
+impl LanOps for Lan<'_> {
+    fn add_qset(&self, qset: Qset) -> Result<u32> {
+        self.0.add_qset(qset.into())
+    }
+
+    fn remove_qset(&self, qset: Qset, node: u32) {
+        // `ice` has said why, and there is nothing else to be done.
+        let _ = self.0.remove_qset(qset.into(), node);
+    }
+
+    fn request_reset(&self) {
+        if let Err(error) = self.0.request_reset() {
+            dev_err!(
+                self.0.device(),
+                "the LAN driver refuses a reset: {:?}\n",
+                error
+            );
+        }
+    }
+}
+
+/// Takes a vector for each processor and one for asynchronous events, or as many as there are.
+#[doc(alias = "icrdma_init_interrupts")]
+fn vectors<'bound>(function: iidc::Function<'bound>) -> Result<KVec<iidc::Vector<'bound>>> {
+    let wanted = iidc::online_cpus() + 1;
+    let mut vectors = KVec::with_capacity(wanted, GFP_KERNEL)?;
+    while vectors.len() < wanted {
+        match function.vector() {
+            Ok(vector) => vectors.push(vector, GFP_KERNEL)?,
+            Err(_) if vectors.len() >= MIN_VECTORS => break,
+            Err(error) => {
+                dev_err!(
+                    function.device(),
+                    "the LAN driver has {} interrupt vectors for RDMA, {} are needed\n",
+                    vectors.len(),
+                    MIN_VECTORS
+                );
+                return Err(error);
+            }
+        }
+    }
+    Ok(vectors)
+}
+
+#[doc(alias = "icrdma_fill_qos_info")]
+fn qos(function: iidc::Function<'_>) -> QosParams {
+    let qos = function.qos();
+    QosParams {
+        classes: qos.classes,
+        priority_to_class: qos.priority_to_class,
+        bandwidth: qos.bandwidth,
+        dscp: qos.dscp,
+        dscp_map: qos.dscp_map,
+    }
+}
+
 /// A bound function.
 pub(crate) struct Bound<'bound> {
-    _function: Function<'bound>,
+    hw: hw::device::Device<'bound>,
+}
+
+impl<'bound> Bound<'bound> {
+    /// Brings a function up and offers it to the RDMA core.
+    #[doc(alias = "icrdma_probe")]
+    fn new(function: iidc::Function<'bound>, protocol: Protocol) -> Result<Self> {
+        let device = function.device();
+        if protocol != Protocol::Roce {
+            dev_err!(
+                device,
+                "iWARP is not supported yet: have the LAN driver offer RoCE (devlink: enable_roce)\n"
+            );
+            return Err(ENODEV);
+        }
+        let pci = function.pci()?;
+        let hw = hw::device::Device::new(Config {
+            parent: pci.as_ref(),
+            mapping: BarMapping::of_ice(function.registers()?)?,
+            hal: &E810,
+            info: FunctionInfo {
+                vsi: function.vsi(),
+                number: function.number(),
+                protocol,
+            },
+            vectors: vectors(function)?,
+            online_cpus: iidc::online_cpus(),
+            qos: qos(function),
+            lan: KBox::new(Lan(function), GFP_KERNEL)?,
+        })
+        .inspect_err(|error| dev_err!(device, "the device does not come up: {:?}\n", error))?;
+
+        Ok(Self { hw })
+    }
 }
 
 impl iidc::Driver for Ice {
-    type IdInfo = ();
+    type IdInfo = Protocol;
     type Data<'bound> = Bound<'bound>;
 
     const NAME: &'static CStr = c"ice";
     const ID_TABLE: auxiliary::IdTable<Self::IdInfo> = &ICE_TABLE;
 
     fn probe<'bound>(
-        function: Function<'bound>,
-        _info: &'bound Self::IdInfo,
+        function: iidc::Function<'bound>,
+        protocol: &'bound Self::IdInfo,
     ) -> impl PinInit<Self::Data<'bound>, Error> + 'bound {
-        if function.protocol() != Protocol::Roce {
-            dev_err!(
-                function.device(),
-                "iWARP is not supported yet, let the LAN driver offer RoCE (devlink enable_roce)\n"
-            );
-            return Err(ENODEV);
-        }
-        Ok(Bound {
-            _function: function,
-        })
+        Bound::new(function, *protocol)
     }
 
-    fn unbind<'bound>(_function: Function<'bound>, _data: Pin<&Self::Data<'bound>>) {}
+    #[doc(alias = "icrdma_remove")]
+    fn unbind<'bound>(_function: iidc::Function<'bound>, _data: Pin<&Self::Data<'bound>>) {}
 
-    fn event<'bound>(_function: Function<'bound>, _data: Pin<&Self::Data<'bound>>, _event: Event) {}
+    #[doc(alias = "icrdma_iidc_event_handler")]
+    fn event<'bound>(
+        _function: iidc::Function<'bound>,
+        data: Pin<&Self::Data<'bound>>,
+        event: Event,
+    ) {
+        match event {
+            Event::CriticalError(cause) => data.hw.critical_error(cause),
+            Event::ResetWarning => data.hw.function().expect_reset(),
+            _ => {}
+        }
+    }
 }
