@@ -328,12 +328,14 @@ impl<'a> SharedVector<'a> {
 
 impl Handler for SharedVector<'_> {
     fn interrupt(&self) -> Then {
-        self.ceq.process();
+        // What is left is for the thread, which is needed anyway.
+        let _ = self.ceq.process();
 
         Then::Thread
     }
 
     fn thread(&self) {
+        self.ceq.process_rest();
         if let Some(aeq) = &*self.aeq.lock() {
             aeq.process();
         }

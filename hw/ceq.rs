@@ -38,6 +38,18 @@ use super::{
 #[doc(alias = "IRDMA_INVALID_CQ_IDX")]
 const FORGOTTEN: u32 = u32::MAX;
 
+/// A device that is not done with its events after so many turns of the ring is broken.
+const MAX_TURNS: u32 = 64;
+
+/// Whether there are events left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// There were none when the queue was last looked at.
+    Nothing,
+    /// There may be some.
+    Something,
+}
+
 /// Somebody who wants to know of a completion queue's events.
 pub(crate) trait CompletionHandler: Send + Sync {
     /// Called for each event of the queue, in hard interrupt context.
@@ -211,14 +223,14 @@ impl<'a> Ceq<'a> {
         Some(event as u32)
     }
 
-    /// Acts on the events. Called in hard interrupt context.
+    /// Acts on the events, one turn of the ring at most. May be called in any context.
     #[doc(alias = "irdma_process_ceq")]
-    pub(crate) fn process(&self) {
-        // A device that never stops is left alone after one turn of the ring.
+    #[must_use]
+    pub(crate) fn process(&self) -> Left {
         for _ in 0..self.ring.words() {
             let mut state = self.state.lock();
             let Some(cq_id) = self.next(&mut state) else {
-                return;
+                return Left::Nothing;
             };
 
             if cq_id == CCQ_ID {
@@ -240,6 +252,24 @@ impl<'a> Ceq<'a> {
                 None => self.function.faults().stale_events.count(),
             }
         }
+
+        Left::Something
+    }
+
+    /// Acts on what is left of the events, in a thread.
+    pub(super) fn process_rest(&self) {
+        for _ in 0..MAX_TURNS {
+            if self.process() == Left::Nothing {
+                return;
+            }
+        }
+
+        dev_err!(
+            self.function.parent(),
+            "completion event queue {} never ends\n",
+            self.id
+        );
+        self.function.request_reset();
     }
 }
 
@@ -265,10 +295,19 @@ impl Handler for CeqVector<'_> {
     #[doc(alias = "irdma_ceq_handler")]
     #[doc(alias = "irdma_ceq_dpc")]
     fn interrupt(&self) -> Then {
-        self.ceq.process();
+        match self.ceq.process() {
+            Left::Nothing => {
+                // The vector exists: it was enabled before.
+                let _ = self.function.regs().enable_vector(self.vector.index());
+                Then::Done
+            }
+            Left::Something => Then::Thread,
+        }
+    }
+
+    fn thread(&self) {
+        self.ceq.process_rest();
         // The vector exists: it was enabled before.
         let _ = self.function.regs().enable_vector(self.vector.index());
-
-        Then::Done
     }
 }
