@@ -23,6 +23,7 @@ use crate::{
             Protocol, //
         },
         hal::e810::E810,
+        irq::Vector,
         lan_ops::{
             LanOps,
             QosParams,
@@ -84,12 +85,12 @@ impl LanOps for Lan<'_> {
 
 /// Takes a vector for each processor and one for asynchronous events, or as many as there are.
 #[doc(alias = "icrdma_init_interrupts")]
-fn vectors<'bound>(function: iidc::Function<'bound>) -> Result<KVec<iidc::Vector<'bound>>> {
+fn vectors<'bound>(function: iidc::Function<'bound>) -> Result<KVec<Vector<'bound>>> {
     let wanted = iidc::online_cpus() + 1;
     let mut vectors = KVec::with_capacity(wanted, GFP_KERNEL)?;
     while vectors.len() < wanted {
         match function.vector() {
-            Ok(vector) => vectors.push(vector, GFP_KERNEL)?,
+            Ok(vector) => vectors.push(Vector::new(vector)?, GFP_KERNEL)?,
             Err(_) if vectors.len() >= MIN_VECTORS => break,
             Err(error) => {
                 dev_err!(
@@ -137,7 +138,7 @@ impl<'bound> Bound<'bound> {
         let pci = function.pci()?;
         let hw = hw::device::Device::new(Config {
             parent: pci.as_ref(),
-            mapping: BarMapping::of_ice(function.registers()?)?,
+            mapping: BarMapping::new(function.registers()?)?,
             hal: &E810,
             info: FunctionInfo {
                 vsi: function.vsi(),
