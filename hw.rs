@@ -4,7 +4,7 @@
 //!
 //! Only this room touches a register or a doorbell. Memory that the device reads or writes is in
 //! [`dma`], registers are in [`regs`] and [`hal`], interrupts in [`irq`]; everything else is made
-//! of these and needs no `unsafe`.
+//! of these, of a completion and of periodic work, and needs no `unsafe`.
 
 #![allow(dead_code, reason = "the rooms above come one by one")]
 
@@ -43,6 +43,7 @@ pub(crate) mod irq;
 pub(crate) mod lan_ops;
 #[forbid(unsafe_code)]
 pub(crate) mod pble;
+mod periodic;
 #[forbid(unsafe_code)]
 pub(crate) mod qp_context;
 pub(crate) mod regs;

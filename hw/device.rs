@@ -10,7 +10,10 @@ use kernel::{
     io::poll::read_poll_timeout,
     prelude::*,
     sync::Arc,
-    time::Delta, //
+    time::{
+        msecs_to_jiffies,
+        Delta, //
+    }, //
 };
 
 use super::{
@@ -56,11 +59,16 @@ use super::{
         PageList,
         PageLists, //
     },
+    periodic::Periodic,
     regs::{
         BarMapping,
         Regs, //
     },
-    stats::Stats,
+    stats::{
+        self,
+        Gatherer,
+        Stats, //
+    },
     vector::{
         AeqUnit,
         CeqUnit,
@@ -110,7 +118,8 @@ pub(crate) struct Config<'a> {
 /// The device. The order of the fields is that in which it is taken down.
 pub(crate) struct Device<'a> {
     ws: Pin<KBox<WorkScheduler<'a>>>,
-    stats: Pin<KBox<Stats<'a>>>,
+    _gatherer: Pin<KBox<Periodic<Gatherer<'a>>>>,
+    stats: Arc<Stats<'a>>,
     arp: Arc<ArpTable>,
     aeq: AeqUnit<'a>,
     lists: Arc<PageLists<'a>>,
@@ -199,11 +208,16 @@ impl<'a> Device<'a> {
             plan.shared.then(|| ceq0.clone()),
         )?;
         let arp = ArpTable::new(layout.count(Object::Arp))?;
-        let stats = KBox::pin_init(Stats::new(function.clone()), GFP_KERNEL)?;
+        let stats = Stats::new(function.clone())?;
+        let gatherer = KBox::pin_init(
+            Periodic::new(msecs_to_jiffies(stats::PERIOD_MS), Gatherer(stats.clone())),
+            GFP_KERNEL,
+        )?;
         let ws = KBox::pin_init(WorkScheduler::new(function.clone(), qos), GFP_KERNEL)?;
 
         Ok(Self {
             ws,
+            _gatherer: gatherer,
             stats,
             arp,
             aeq,

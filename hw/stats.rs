@@ -18,12 +18,17 @@ use super::{
     cqp::scheduler::GatherStats,
     dma::DmaBuffer,
     function::Function,
-    hal::StatField, //
+    hal::StatField,
+    periodic::Tick, //
 };
 
 /// Size of the buffer in bytes.
 #[doc(alias = "IRDMA_GATHER_STATS_BUF_SIZE")]
 const BUFFER_SIZE: usize = 1024;
+
+/// How often the counters are gathered at least, in milliseconds.
+#[doc(alias = "STATS_TIMER_DELAY")]
+pub(super) const PERIOD_MS: u32 = 60_000;
 
 /// Greatest number of counters of a generation.
 pub(crate) const MAX_COUNTERS: usize = 64;
@@ -111,24 +116,29 @@ pub(crate) struct Stats<'a> {
 }
 
 impl<'a> Stats<'a> {
-    /// Returns an initializer for statistics that begin at zero.
+    /// Makes statistics that begin at zero.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     #[doc(alias = "irdma_vsi_stats_init")]
-    pub(crate) fn new(function: Arc<Function<'a>>) -> impl PinInit<Self, Error> + 'a {
-        try_pin_init!(Self {
-            buffer: Arc::new(DmaBuffer::new(function.parent(), BUFFER_SIZE)?, GFP_KERNEL)?,
-            function,
-            state <- new_mutex!(
-                State {
-                    last: [0; MAX_COUNTERS],
-                    totals: [0; MAX_COUNTERS],
-                },
-                "irdma_rs::stats"
-            ),
-        })
+    pub(crate) fn new(function: Arc<Function<'a>>) -> Result<Arc<Self>> {
+        let buffer = Arc::new(DmaBuffer::new(function.parent(), BUFFER_SIZE)?, GFP_KERNEL)?;
+
+        Arc::pin_init(
+            try_pin_init!(Self {
+                buffer,
+                function,
+                state <- new_mutex!(
+                    State {
+                        last: [0; MAX_COUNTERS],
+                        totals: [0; MAX_COUNTERS],
+                    },
+                    "irdma_rs::stats"
+                ),
+            }? Error),
+            GFP_KERNEL,
+        )
     }
 
     /// Asks the device for the counters and adds them up. Sleeps.
@@ -186,5 +196,16 @@ impl<'a> Stats<'a> {
         for (value, total) in values.iter_mut().zip(&state.totals).take(self.len()) {
             *value = *total;
         }
+    }
+}
+
+/// Gathers the statistics before a counter wraps unseen.
+pub(super) struct Gatherer<'a>(pub(super) Arc<Stats<'a>>);
+
+impl Tick for Gatherer<'_> {
+    #[doc(alias = "irdma_hw_stats_timeout")]
+    fn tick(&self) {
+        // The next time is soon enough after a failure.
+        let _ = self.0.gather();
     }
 }
