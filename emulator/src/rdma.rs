@@ -19,10 +19,12 @@ pub(crate) mod claims;
 pub(crate) mod cq;
 pub(crate) mod cqp;
 pub(crate) mod field;
+pub(crate) mod flush;
 pub(crate) mod fpm;
 pub(crate) mod hmc;
 pub(crate) mod layout;
 pub(crate) mod mr;
+pub(crate) mod packet;
 pub(crate) mod qp;
 pub(crate) mod qp_context;
 pub(crate) mod regs;
@@ -33,6 +35,7 @@ pub(crate) mod testbench;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transport;
+pub(crate) mod wqe;
 pub(crate) mod ws;
 
 use regs::Register;
@@ -106,6 +109,8 @@ pub struct Rdma {
     pub(crate) stats: stats::Stats,
     /// Statistics instances that the driver allocated.
     pub(crate) stats_instances: BTreeMap<u32, stats::Stats>,
+    /// What the data path keeps beside its queue pairs.
+    pub(crate) wire: transport::DataPath,
     /// Events on their way, with the time they are due; the sequence number keeps their order.
     deferred: BTreeMap<(u64, u64), Deferred>,
     sequence: u64,
@@ -133,6 +138,7 @@ impl Rdma {
             ws: ws::Tree::default(),
             stats: stats::Stats::default(),
             stats_instances: BTreeMap::new(),
+            wire: transport::DataPath::default(),
             deferred: BTreeMap::new(),
             sequence: 0,
         }

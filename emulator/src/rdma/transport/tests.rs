@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Two queue pairs and a wire between them, under a small model of a driver.
+
+mod datagrams;
+mod errors;
+mod loss;
+mod messages;
+pub(in crate::rdma) mod rig;
