@@ -46,6 +46,22 @@ struct ic_message {
 	bool signal;
 };
 
+static void ic_check_received(const struct ic_slot *slot,
+			      const struct ib_wc *wc)
+{
+	const char *name = slot->end->name;
+
+	if (wc->byte_len != slot->len)
+		ic_fail("%s: %u bytes received, not %u", name, wc->byte_len,
+			slot->len);
+	if (slot->with_imm != !!(wc->wc_flags & IB_WC_WITH_IMM))
+		ic_fail("%s: immediate data %s", name,
+			slot->with_imm ? "missing" : "out of nowhere");
+	else if (slot->with_imm && be32_to_cpu(wc->ex.imm_data) != slot->imm)
+		ic_fail("%s: immediate data %#x, not %#x", name,
+			be32_to_cpu(wc->ex.imm_data), slot->imm);
+}
+
 static void ic_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct ic_slot *slot = container_of(wc->wr_cqe, struct ic_slot, cqe);
@@ -65,13 +81,8 @@ static void ic_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (wc->opcode != slot->opcode)
 			ic_fail("%s: completion of opcode %d, not %d",
 				end->name, wc->opcode, slot->opcode);
-		if ((slot->opcode & IB_WC_RECV) && wc->byte_len != slot->len)
-			ic_fail("%s: %u bytes received, not %u", end->name,
-				wc->byte_len, slot->len);
-		if (slot->with_imm != !!(wc->wc_flags & IB_WC_WITH_IMM) ||
-		    (slot->with_imm &&
-		     be32_to_cpu(wc->ex.imm_data) != slot->imm))
-			ic_fail("%s: immediate data wrong", end->name);
+		if (slot->opcode & IB_WC_RECV)
+			ic_check_received(slot, wc);
 		if (wc->qp != end->qp)
 			ic_fail("%s: completion names another QP", end->name);
 	}
