@@ -18,7 +18,7 @@ pub(crate) mod bits;
 pub(crate) mod ccq;
 #[forbid(unsafe_code)]
 pub(crate) mod ceq;
-mod completion;
+pub(crate) mod completion;
 #[forbid(unsafe_code)]
 pub(crate) mod cqp;
 #[forbid(unsafe_code)]

@@ -95,7 +95,7 @@ pub(crate) struct Aeq<'a> {
     base: RingBase,
     memory: Arc<RingMemory>,
     /// Names the pages of a ring that is not contiguous.
-    list: Option<PageList<'a>>,
+    list: Option<PageList>,
     #[pin]
     state: Mutex<State>,
     #[pin]
@@ -153,7 +153,7 @@ impl<'a> Aeq<'a> {
         function: &Function<'_>,
         lists: &Arc<PageLists<'a>>,
         entries: u32,
-    ) -> Result<(RingMemory, Option<PageList<'a>>, RingBase)> {
+    ) -> Result<(RingMemory, Option<PageList>, RingBase)> {
         // CAST: Widening.
         let size = entries as usize * ENTRY_SIZE;
 

@@ -378,7 +378,7 @@ impl<'a> Device<'a> {
     /// # Errors
     ///
     /// Those of [`PageList::new`].
-    pub(crate) fn page_list(&self, count: u32, depth: Depth) -> Result<PageList<'a>> {
+    pub(crate) fn page_list(&self, count: u32, depth: Depth) -> Result<PageList> {
         PageList::new(&self.lists, count, depth)
     }
 

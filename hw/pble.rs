@@ -140,14 +140,19 @@ struct State {
     used: u64,
 }
 
-/// The entries of the function.
+/// What lists refer to. They may outlive the device: then nobody looks at them any more.
 #[pin_data]
+struct Pool {
+    #[pin]
+    state: Mutex<State>,
+}
+
+/// The entries of the function.
 pub(crate) struct PageLists<'a> {
     hmc: Arc<Hmc<'a>>,
     /// Address of entry 0 in the function-private memory.
     base: u64,
-    #[pin]
-    state: Mutex<State>,
+    pool: Arc<Pool>,
 }
 
 impl<'a> PageLists<'a> {
@@ -172,16 +177,22 @@ impl<'a> PageLists<'a> {
             left: left.try_into()?,
             used: 0,
         };
-        let lists = Arc::pin_init(
-            try_pin_init!(Self {
+        let pool = Arc::pin_init(
+            pin_init!(Pool {
+                state <- new_mutex!(state, "irdma_rs::page_lists"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let lists = Arc::new(
+            Self {
                 base: placement.base,
                 hmc,
-                state <- new_mutex!(state, "irdma_rs::page_lists"),
-            }? Error),
+                pool,
+            },
             GFP_KERNEL,
         )?;
 
-        lists.grow(&mut lists.state.lock())?;
+        lists.grow(&mut lists.pool.state.lock())?;
 
         Ok(lists)
     }
@@ -323,8 +334,8 @@ impl<'a> PageLists<'a> {
 }
 
 /// A page list. Its entries are given back on drop: the device must not use it any more.
-pub(crate) struct PageList<'a> {
-    lists: Arc<PageLists<'a>>,
+pub(crate) struct PageList {
+    pool: Arc<Pool>,
     /// The list of one level, or the root.
     root: Run,
     /// The leaves of a list of two levels.
@@ -332,7 +343,7 @@ pub(crate) struct PageList<'a> {
     count: u32,
 }
 
-impl<'a> PageList<'a> {
+impl PageList {
     /// Makes a list of `count` entries, whose values are undefined.
     ///
     /// # Errors
@@ -340,7 +351,7 @@ impl<'a> PageList<'a> {
     /// - `EINVAL` if `count` is zero.
     /// - `ENOMEM` if there are not so many entries left.
     #[doc(alias = "irdma_get_pble")]
-    pub(crate) fn new(lists: &Arc<PageLists<'a>>, count: u32, depth: Depth) -> Result<Self> {
+    pub(crate) fn new(lists: &PageLists<'_>, count: u32, depth: Depth) -> Result<Self> {
         if count == 0 {
             return Err(EINVAL);
         }
@@ -348,7 +359,7 @@ impl<'a> PageList<'a> {
             return Err(ENOMEM);
         }
 
-        let mut state = lists.state.lock();
+        let mut state = lists.pool.state.lock();
         // Each round adds a segment's entries; one round suffices for a list of one level.
         // CAST: At most 2.
         let rounds = match depth {
@@ -371,7 +382,7 @@ impl<'a> PageList<'a> {
         drop(state);
 
         Ok(Self {
-            lists: lists.clone(),
+            pool: lists.pool.clone(),
             root,
             leaves,
             count,
@@ -422,10 +433,10 @@ impl<'a> PageList<'a> {
     }
 }
 
-impl Drop for PageList<'_> {
+impl Drop for PageList {
     #[doc(alias = "irdma_free_pble")]
     fn drop(&mut self) {
-        let mut state = self.lists.state.lock();
+        let mut state = self.pool.state.lock();
 
         for leaf in self.leaves.iter() {
             PageLists::give_back(&mut state, leaf);
