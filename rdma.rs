@@ -18,6 +18,7 @@ mod mmap;
 mod object;
 mod ops;
 mod qp_attr;
+mod random;
 mod types;
 mod udata;
 mod umem;
@@ -77,9 +78,14 @@ pub(crate) use self::{
         QpInitAttr,
         QueriedQp, //
     },
+    random::random_u32,
     types::*,
     udata::Udata,
-    umem::UserRegion,
+    umem::{
+        PageSize,
+        Umem,
+        UserRegion, //
+    },
     wc::{
         Completion,
         WcArray,

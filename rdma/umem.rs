@@ -1,8 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Memory of users.
+//!
+//! C header: [`include/rdma/ib_umem.h`](srctree/include/rdma/ib_umem.h)
 
-use super::Access;
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+
+use kernel::{
+    error::from_err_ptr,
+    page::PAGE_SIZE,
+    prelude::*, //
+};
+
+use crate::bindings;
+
+use super::{
+    Access,
+    Device,
+    Operations, //
+};
 
 /// A part of a user's memory that shall be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,4 +38,152 @@ pub(crate) struct UserRegion {
     pub(crate) virt_addr: u64,
     /// What may be done with it.
     pub(crate) access: Access,
+}
+
+/// A part of a user's memory, pinned and mapped for DMA as long as this lives.
+///
+/// # Invariants
+///
+/// The memory is ours to release.
+pub(crate) struct Umem(NonNull<bindings::ib_umem>);
+
+// SAFETY: The memory may be released on any thread.
+unsafe impl Send for Umem {}
+
+// SAFETY: Shared references read only what does not change.
+unsafe impl Sync for Umem {}
+
+impl Umem {
+    /// Pins and maps memory of the process that runs.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the region is empty or wraps around, `EFAULT` if it is not all there or may not
+    /// be used so, `ENOMEM` without memory or when the process may not pin so much.
+    #[doc(alias = "ib_umem_get_va")]
+    pub(crate) fn get<T: Operations>(dev: &Device<T>, region: &UserRegion) -> Result<Self> {
+        let length = usize::try_from(region.length)?;
+        if length == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: The device is valid; without attributes the memory is given by its address.
+        let umem = from_err_ptr(unsafe {
+            bindings::ib_umem_get_attr_or_va(
+                dev.as_raw(),
+                ptr::null(),
+                0,
+                region.start,
+                length,
+                // CAST: The rights are a set of bits.
+                region.access.into_raw() as c_int,
+            )
+        })?;
+        // INVARIANT: Released by the destructor.
+        NonNull::new(umem).map(Self).ok_or(ENOMEM)
+    }
+
+    /// The largest of the page sizes in the bit mask `sizes` that the memory can be described with,
+    /// if users know its first byte by the address `virt`. `None` if it can be by none of them.
+    #[doc(alias = "ib_umem_find_best_pgsz")]
+    pub(crate) fn best_page_size(&mut self, sizes: u64, virt: u64) -> Option<PageSize> {
+        // CAST: `c_ulong` has the 64 bits of a DMA address.
+        // SAFETY: The memory is valid, and we have it alone.
+        let size = unsafe { bindings::ib_umem_find_best_pgsz(self.0.as_ptr(), sizes as c_ulong, virt) };
+        (size != 0).then_some(PageSize(size))
+    }
+
+    /// Bytes.
+    pub(crate) fn length(&self) -> u64 {
+        // SAFETY: The memory is valid.
+        // CAST: `usize` has 64 bits or less.
+        unsafe { self.0.as_ref().length as u64 }
+    }
+
+    /// Number of pages of the given size.
+    #[doc(alias = "ib_umem_num_dma_blocks")]
+    pub(crate) fn count(&self, size: PageSize) -> u64 {
+        // SAFETY: The memory is valid.
+        let umem = unsafe { self.0.as_ref() };
+        // CAST: `usize` has 64 bits or less.
+        let length = umem.length as u64;
+        let first = umem.iova / size.bytes();
+        // The core has checked that the end does not wrap.
+        let end = umem.iova.saturating_add(length).div_ceil(size.bytes());
+        end.saturating_sub(first)
+    }
+
+    /// DMA addresses of the pages of the given size.
+    #[doc(alias = "rdma_umem_for_each_dma_block")]
+    pub(crate) fn pages(&self, size: PageSize) -> Pages<'_> {
+        let left = self.count(size);
+        let mut iter = MaybeUninit::<bindings::ib_block_iter>::zeroed();
+        // SAFETY: The memory is valid, and `iter` has room for what is written. Zeroes are a valid
+        // state of what isn't.
+        let iter = unsafe {
+            let umem = self.0.as_ref();
+            let table = &umem.sgt_append.sgt;
+            bindings::__rdma_block_iter_start(
+                iter.as_mut_ptr(),
+                table.sgl,
+                table.nents,
+                size.0,
+            );
+            let mut iter = iter.assume_init();
+            // The first page holds the first byte, which the first segment may come before.
+            let offset = umem.address as usize & (PAGE_SIZE - 1);
+            iter.__sg_advance = (offset & !(size.0 as usize - 1)) as u32;
+            iter
+        };
+        Pages {
+            iter,
+            left,
+            size,
+            _umem: PhantomData,
+        }
+    }
+}
+
+impl Drop for Umem {
+    fn drop(&mut self) {
+        // SAFETY: The memory is ours to release.
+        unsafe { bindings::ib_umem_release(self.0.as_ptr()) };
+    }
+}
+
+/// A page size that a user's memory can be described with.
+///
+/// # Invariants
+///
+/// A power of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageSize(c_ulong);
+
+impl PageSize {
+    /// Bytes of a page.
+    pub(crate) fn bytes(self) -> u64 {
+        // CAST: `c_ulong` has 64 bits or less.
+        self.0 as u64
+    }
+}
+
+/// Walk over the pages of a user's memory.
+pub(crate) struct Pages<'a> {
+    iter: bindings::ib_block_iter,
+    left: u64,
+    size: PageSize,
+    _umem: PhantomData<&'a Umem>,
+}
+
+impl Iterator for Pages<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        // SAFETY: The iterator was started on memory that stays for our lifetime.
+        unsafe { bindings::__rdma_block_iter_next(&raw mut self.iter) }
+            .then_some(self.iter.__dma_addr & !(self.size.bytes() - 1))
+    }
 }
