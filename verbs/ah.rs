@@ -25,10 +25,13 @@ use kernel::{
 use super::{
     abi,
     device::Device,
-    ids::Id,
-    path::Path,
+    number::Number,
+    path::{
+        self,
+        Path, //
+    },
     pd::Pd,
-    Driver, //
+    Verbs, //
 };
 use crate::{
     hw::cqp::{
@@ -55,29 +58,24 @@ const ATOMIC_STEP: Delta = Delta::from_micros(1);
 /// An address handle.
 pub(crate) struct Ah {
     handle: AddressHandle,
-    path: Path,
-    state: Arc<State>,
 }
 
-/// What the end of the command refers to, which may come after its caller has given up.
-struct State {
-    progress: Atomic<u32>,
-    /// Belongs to the device as long as the command is under way.
-    _id: Id,
-}
+/// How far the device is with a handle. The end of the command may come after its caller has given
+/// up, hence this is counted.
+struct Progress(Atomic<u32>);
 
 const UNDER_WAY: u32 = 0;
 const MADE: u32 = 1;
 const REFUSED: u32 = 2;
 
-impl CommandDone for State {
+impl CommandDone for Progress {
     #[doc(alias = "irdma_gsi_ud_qp_ah_cb")]
     fn done(&self, _cookie: u64, outcome: Outcome) {
         let progress = match outcome {
             Ok(_) => MADE,
             Err(_) => REFUSED,
         };
-        self.progress.store(progress, Release);
+        self.0.store(progress, Release);
     }
 }
 
@@ -91,13 +89,13 @@ impl Ah {
     /// - `ETIMEDOUT` if the device does not answer.
     #[doc(alias = "irdma_create_ah")]
     #[doc(alias = "irdma_create_user_ah")]
-    #[doc(alias = "irdma_create_hw_ah")]
+    #[doc(alias = "irdma_setup_ah")]
     pub(super) fn new(
         dev: &Device<'_>,
         pd: &Pd,
         attr: &AhAttr<'_>,
         may_sleep: bool,
-        mut udata: Option<&mut Udata<'_, Driver>>,
+        mut udata: Option<&mut Udata<'_, Verbs>>,
     ) -> Result<Self> {
         if let Some(udata) = &mut udata {
             udata.no_request()?;
@@ -106,13 +104,11 @@ impl Ah {
             }
         }
 
-        let path = Path::new(dev, attr)?;
-        let arp_index =
-            dev.neighbours()
-                .index_of(dev.function(), path.destination, path.destination_mac)?;
-        let id = dev.objects().ahs.take()?;
+        let path = Path::new(attr, path::default_priority)?;
+        let arp_index = path.neighbour(dev)?;
+        let number = Number::take(&dev.ids().ahs)?;
         let handle = AddressHandle {
-            index: id.get(),
+            index: number.get(),
             pd: pd.number(),
             source_mac: path.source_mac,
             vlan: path.vlan,
@@ -124,34 +120,10 @@ impl Ah {
             source: path.source,
             loopback: path.is_loopback(),
         };
-        let gfp = if may_sleep { GFP_KERNEL } else { GFP_ATOMIC };
-        let state = Arc::new(
-            State {
-                progress: Atomic::new(UNDER_WAY),
-                _id: id,
-            },
-            gfp,
-        )?;
 
-        if may_sleep {
-            // What is not answered may still be made. The number stays taken then, until the reset
-            // that the timeout has asked for.
-            dev.function()
-                .execute(&CreateAh(handle))
-                .inspect_err(|error| {
-                    if *error == ETIMEDOUT {
-                        dev.function().bury(state.clone());
-                    }
-                })?;
-        } else {
-            Self::make_without_sleep(dev, handle, &state)?;
-        }
+        Self::make(dev, handle, number, may_sleep)?;
 
-        let ah = Self {
-            handle,
-            path,
-            state,
-        };
+        let ah = Self { handle };
         if let Some(udata) = udata {
             let response = abi::CreateAhResp {
                 ah_id: handle.index,
@@ -166,18 +138,45 @@ impl Ah {
         Ok(ah)
     }
 
-    fn make_without_sleep(dev: &Device<'_>, handle: AddressHandle, state: &Arc<State>) -> Result {
+    /// Has the device make the handle. A number whose handle may still be made stays taken until
+    /// the reset that the device's silence asks for.
+    #[doc(alias = "irdma_create_hw_ah")]
+    #[doc(alias = "irdma_ah_cqp_op")]
+    fn make(
+        dev: &Device<'_>,
+        handle: AddressHandle,
+        number: Number<'_>,
+        may_sleep: bool,
+    ) -> Result {
+        let result = if may_sleep {
+            dev.function().execute(&CreateAh(handle)).map(|_| ())
+        } else {
+            Self::make_without_sleep(dev, handle)
+        };
+
+        match result {
+            Ok(()) | Err(ETIMEDOUT) => {
+                number.keep();
+            }
+            Err(_) => (),
+        }
+
+        result
+    }
+
+    fn make_without_sleep(dev: &Device<'_>, handle: AddressHandle) -> Result {
         let function = dev.function();
+        let progress = Arc::new(Progress(Atomic::new(UNDER_WAY)), GFP_ATOMIC)?;
         let begin = Instant::<Monotonic>::now();
 
-        function.submit(&CreateAh(handle), state.clone(), 0)?;
+        function.submit(&CreateAh(handle), progress.clone(), 0)?;
         loop {
-            match state.progress.load(Acquire) {
+            match progress.0.load(Acquire) {
                 MADE => return Ok(()),
                 REFUSED => return Err(EINVAL),
                 _ => (),
             }
-            if begin.elapsed() > ATOMIC_LIMIT {
+            if begin.elapsed() > ATOMIC_LIMIT || function.is_reset_pending() {
                 return Err(ETIMEDOUT);
             }
             // The interrupt that would take the completion may be waiting for this very processor.
@@ -189,22 +188,16 @@ impl Ah {
     /// Gives the handle back. Never sleeps: the device does it before it makes the next one.
     #[doc(alias = "irdma_destroy_ah")]
     pub(super) fn destroy(&self, dev: &Device<'_>) {
-        let destroyed = dev.function().post(&DestroyAh(self.handle));
-
-        if destroyed.is_err() {
-            // The device may still use the number; it is lost until the function is reset.
-            core::mem::forget(self.state.clone());
+        // If the device can't be told, it may go on using the number, which is lost then until the
+        // function is reset.
+        if dev.function().post(&DestroyAh(self.handle)).is_ok() {
+            dev.ids().ahs.give_back(self.handle.index);
         }
     }
 
     /// Returns the number by which a work request names the handle.
     #[inline]
-    pub(crate) fn number(&self) -> u32 {
+    pub(super) fn number(&self) -> u32 {
         self.handle.index
-    }
-
-    /// Returns the way that the handle stands for.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
     }
 }

@@ -1,50 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Completion queues.
-//!
-//! What interrupts and other queues refer to is [`CqShared`], which the table of the device's CQs
-//! knows by number. The core's object only owns a reference to it.
 
 use kernel::{
-    device::{
-        Bound,
-        Device as CoreDevice, //
-    },
-    impl_has_work,
-    new_spinlock_irq,
-    new_work,
     prelude::*,
-    sync::{
-        barrier::{
-            dma_mb,
-            Read, //
-        },
-        Arc,
-        SpinLockIrq, //
-    },
-    workqueue::{
-        self,
-        Work,
-        WorkItem, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
     abi,
     device::Device,
-    ids::Id,
-    mr::QueueMemory,
-    qp::QpShared,
-    Driver, //
+    kernel_cq::KernelCq,
+    number::Number,
+    ucontext::Queue,
+    Verbs, //
 };
 use crate::{
     hw::{
+        ceq::CompletionHandler,
         cqp::cq::{
             CreateCq,
             DestroyCq,
             RingBase, //
-        },
-        dma::DmaBuffer, //
+        }, //
     },
     rdma::{
         CqInitAttr,
@@ -52,153 +30,54 @@ use crate::{
         Udata, //
     },
     uk::{
-        cq::CompletionRing,
-        memory::{
-            EntrySource,
-            QUANTUM_BYTES,
-            QUANTUM_WORDS, //
-        },
-        shadow::{
-            CqArm,
-            Notify, //
-        },
+        memory::QUANTUM_BYTES,
         sizing, //
     }, //
 };
 
-/// Fewest entries of a CQ.
+/// Fewest entries that a consumer is told of.
 const MIN_ENTRIES: u32 = 4;
 
 /// After how many entries at most the device looks for the consumer's index.
 #[doc(alias = "IRDMA_MAX_CQ_READ_THRESH")]
 const MAX_SHADOW_THRESHOLD: u32 = 0x3_ffff;
 
-/// A completion queue, as the core's object owns it.
-pub(crate) struct Cq {
-    shared: Arc<CqShared>,
-}
-
 /// A completion queue.
-#[pin_data]
-pub(crate) struct CqShared {
-    id: Id,
-    link: Arc<CqLink>,
+pub(crate) struct Cq {
+    number: u32,
     entries: u32,
     ceq: u32,
     base: RingBase,
     shadow: u64,
-    memory: CqOwner,
-    /// Tells the consumer of completions that no interrupt will tell of.
-    #[pin]
-    kick: Work<CqShared>,
+    link: Arc<CqLink>,
+    reader: Reader,
 }
 
-impl_has_work! {
-    impl HasWork<CqShared> for CqShared { self.kick }
-}
-
-/// Who reads the queue.
-enum CqOwner {
+/// Who reads the queue. It is also what the device's events find.
+enum Reader {
     /// This driver.
-    Kernel(Pin<KBox<KernelCq>>),
-    /// The user's library: its ring and its shadow area.
-    User(Arc<QueueMemory>, Arc<QueueMemory>),
+    Kernel(Arc<KernelCq>),
+    /// The user's library.
+    User(Arc<UserCq>),
 }
 
-/// What it takes to read a queue.
-#[pin_data]
-pub(super) struct KernelCq {
-    memory: Arc<CqMemory>,
-    #[pin]
-    state: SpinLockIrq<CqState>,
+/// A queue that a user's library reads.
+struct UserCq {
+    link: Arc<CqLink>,
+    /// The ring and the shadow area, which stay registered as long as this lives.
+    _memory: [Queue; 2],
 }
 
-/// The memory of a queue, shared with the device.
-pub(super) struct CqMemory {
-    ring: DmaBuffer,
-    shadow: DmaBuffer,
-}
-
-/// How far the consumer is, and which QPs complete here.
-pub(super) struct CqState {
-    /// The next entry.
-    pub(super) ring: CompletionRing,
-    /// What was last written to arm the queue.
-    pub(super) arm: CqArm,
-    /// What the consumer waits for, if it does.
-    pub(super) armed: Option<Notify>,
-    /// The kernel's QPs that complete here.
-    pub(super) qps: KVec<Arc<QpShared>>,
-    /// How many of them are in error.
-    pub(super) broken: usize,
-}
-
-impl CqMemory {
-    /// Returns memory for `entries` entries, none of which is valid.
-    fn new(device: &CoreDevice<Bound>, entries: u32) -> Result<Self> {
-        // CAST: Widening.
-        let bytes = (entries as usize)
-            .checked_mul(QUANTUM_BYTES as usize)
-            .and_then(|bytes| bytes.checked_next_multiple_of(256))
-            .ok_or(EINVAL)?;
-
-        Ok(Self {
-            ring: DmaBuffer::new(device, bytes)?,
-            shadow: DmaBuffer::new(device, sizing::SHADOW_BYTES as usize)?,
-        })
-    }
-
-    /// Writes word `word` of the shadow area.
-    pub(super) fn write_shadow(&self, word: usize, value: u64) {
-        // The words are constants inside of the area.
-        let _ = self.shadow.write(word, value);
+impl CompletionHandler for KernelCq {
+    fn completed(&self) {
+        self.event();
     }
 }
 
-impl EntrySource for CqMemory {
-    #[inline]
-    fn load(&self, entry: u32, word: u32) -> u64 {
-        // CAST: Widening.
-        let index = entry as usize * QUANTUM_WORDS as usize + word as usize;
-
-        self.ring.read(index).unwrap_or(0)
-    }
-
-    #[inline]
-    fn order_loads(&self) {
-        dma_mb(Read);
-    }
-}
-
-impl KernelCq {
-    fn new(memory: Arc<CqMemory>, entries: u32) -> Result<Pin<KBox<Self>>> {
-        let state = CqState {
-            ring: CompletionRing::new(entries)?,
-            arm: CqArm::zeroed(),
-            armed: None,
-            qps: KVec::new(),
-            broken: 0,
-        };
-
-        KBox::pin_init(
-            pin_init!(Self {
-                memory,
-                state <- new_spinlock_irq!(state, "KernelCq::state"),
-            }),
-            GFP_KERNEL,
-        )
-    }
-
-    /// Returns the memory.
-    #[inline]
-    pub(super) fn memory(&self) -> &CqMemory {
-        &self.memory
-    }
-
-    /// Returns what the lock protects. It is taken before the locks of a QP.
-    #[inline]
-    pub(super) fn state(&self) -> &SpinLockIrq<CqState> {
-        &self.state
+impl CompletionHandler for UserCq {
+    #[doc(alias = "irdma_iwarp_ce_handler")]
+    fn completed(&self) {
+        self.link.complete();
     }
 }
 
@@ -211,69 +90,50 @@ impl Cq {
     /// - `EINVAL` if it is to have none or too many entries; for a user also if its memory is not
     ///   registered or too small, or has no room for the response.
     /// - `ENOMEM`
-    /// - Those of [`Function::execute`](crate::hw::function::Function::execute).
+    /// - Those of a command.
     #[doc(alias = "irdma_create_cq")]
     pub(super) fn new(
         dev: &Device<'_>,
         link: &Arc<CqLink>,
         attr: &CqInitAttr,
-        mut udata: Option<&mut Udata<'_, Driver>>,
+        mut udata: Option<&mut Udata<'_, Verbs>>,
     ) -> Result<(Self, u32)> {
         if attr.flags != 0 {
             return Err(EOPNOTSUPP);
         }
 
         let granted = attr.cqe.max(MIN_ENTRIES);
-        let ceq = match attr.comp_vector {
-            vector if vector < dev.ceq_count() => vector,
-            _ => 0,
+        let number = Number::take(&dev.ids().cqs)?;
+        let mut cq = match &mut udata {
+            None => Self::for_kernel(dev, link, number.get(), attr.cqe)?,
+            Some(udata) => Self::for_user(dev, link, number.get(), granted, udata)?,
         };
-        let (entries, base, shadow, memory) = match &mut udata {
-            Some(udata) => Self::user_memory(dev, granted, udata)?,
-            None => Self::kernel_memory(dev, attr.cqe)?,
-        };
-
-        let shared = Arc::pin_init(
-            pin_init!(CqShared {
-                id: dev.objects().cq_ids.take()?,
-                link: link.clone(),
-                entries,
-                ceq,
-                base,
-                shadow,
-                memory,
-                kick <- new_work!("CqShared::kick"),
-            }? Error),
-            GFP_KERNEL,
-        )?;
-        let number = shared.number();
-
-        dev.function()
-            .execute(&CreateCq {
-                cq_id: number,
-                entries,
-                ring: base,
-                shadow,
-                shadow_read_threshold: (entries / 2).min(MAX_SHADOW_THRESHOLD),
-                ceq_id: Some(ceq),
-                mask_events: true,
-                check_overflow: true,
-                vsi: dev.function().vsi(),
-            })
-            .inspect_err(|error| dev.keep_after(*error, &shared))?;
-
-        let cq = Self { shared };
-        if let Some(udata) = udata {
-            let response = abi::CreateCqResp {
-                cq_id: number,
-                cq_size: entries,
-            };
-            if let Err(error) = udata.respond(&response) {
-                cq.destroy(dev);
-                return Err(error);
-            }
+        if attr.comp_vector < dev.completion_vectors() {
+            cq.ceq = attr.comp_vector;
         }
-        if let Err(error) = dev.objects().cqs.insert(number, cq.shared.clone()) {
+
+        let made = dev.function().execute(&CreateCq {
+            cq_id: cq.number,
+            entries: cq.entries,
+            ring: cq.base,
+            shadow: cq.shadow,
+            shadow_read_threshold: (cq.entries / 2).min(MAX_SHADOW_THRESHOLD),
+            ceq_id: Some(cq.ceq),
+            mask_events: true,
+            check_overflow: true,
+            vsi: dev.function().vsi(),
+        });
+        if let Err(error) = made {
+            if error == ETIMEDOUT {
+                // The device may still make it.
+                number.keep();
+                cq.bury(dev);
+            }
+            return Err(error);
+        }
+        number.keep();
+
+        if let Err(error) = cq.introduce(dev, udata) {
             cq.destroy(dev);
             return Err(error);
         }
@@ -281,120 +141,129 @@ impl Cq {
         Ok((cq, granted))
     }
 
-    fn kernel_memory(dev: &Device<'_>, cqe: u32) -> Result<(u32, RingBase, u64, CqOwner)> {
-        let entries = sizing::cq_entries(dev.queue_limits(), cqe)?;
-        let memory = Arc::new(CqMemory::new(dev.function().parent(), entries)?, GFP_KERNEL)?;
-        let base = RingBase::Contiguous(memory.ring.address());
-        let shadow = memory.shadow.address();
-        let owner = CqOwner::Kernel(KernelCq::new(memory, entries)?);
+    fn for_kernel(
+        dev: &Device<'_>,
+        link: &Arc<CqLink>,
+        number: u32,
+        cqe: u32,
+    ) -> Result<Self> {
+        let entries = sizing::cq_entries(dev.limits(), cqe)?;
+        let kernel = KernelCq::new(dev.function().parent(), link.clone(), number, entries)?;
 
-        Ok((entries, base, shadow, owner))
+        Ok(Self {
+            number,
+            entries,
+            ceq: 0,
+            base: RingBase::Contiguous(kernel.entries_address()),
+            shadow: kernel.shadow_address(),
+            link: link.clone(),
+            reader: Reader::Kernel(kernel),
+        })
     }
 
-    fn user_memory(
+    fn for_user(
         dev: &Device<'_>,
+        link: &Arc<CqLink>,
+        number: u32,
         entries: u32,
-        udata: &mut Udata<'_, Driver>,
-    ) -> Result<(u32, RingBase, u64, CqOwner)> {
-        if udata.response_len() < abi::MIN_CREATE_CQ_RESP {
-            return Err(EINVAL);
-        }
-        if entries > dev.limits().max_cq_entries {
+        udata: &mut Udata<'_, Verbs>,
+    ) -> Result<Self> {
+        if udata.response_len() < abi::MIN_CREATE_CQ_RESP || entries > dev.limits().max_cqe {
             return Err(EINVAL);
         }
 
         let request: abi::CreateCqReq = udata.read(abi::MIN_CREATE_CQ_REQ)?;
-        let context = udata.ucontext().ok_or(EINVAL)?.data();
+        let context = udata.context().ok_or(EINVAL)?.data();
         let ring = context.take_queue(abi::reg_type::CQ, request.user_cq_buf)?;
         let shadow = context.take_queue(abi::reg_type::CQ, request.user_shadow_area)?;
-        // CAST: Widening.
         let bytes = u64::from(entries) * u64::from(QUANTUM_BYTES);
 
         // The device must not get beyond what was registered.
-        let base = ring.ring_base(0, bytes)?;
-        let address = shadow.address(0, sizing::SHADOW_BYTES.into())?;
+        let base = ring.cq_ring(bytes)?;
+        let shadow_address = shadow.shadow_area(sizing::SHADOW_BYTES.into())?;
+        let user = UserCq {
+            link: link.clone(),
+            _memory: [ring, shadow],
+        };
 
-        Ok((entries, base, address, CqOwner::User(ring, shadow)))
+        Ok(Self {
+            number,
+            entries,
+            ceq: 0,
+            base,
+            shadow: shadow_address,
+            link: link.clone(),
+            reader: Reader::User(Arc::new(user, GFP_KERNEL)?),
+        })
     }
 
-    /// Takes the queue away from the device. Memory that the device may still use is kept.
+    /// Has the queue's events passed on, and tells a user of it.
+    fn introduce(&self, dev: &Device<'_>, udata: Option<&mut Udata<'_, Verbs>>) -> Result {
+        match &self.reader {
+            Reader::Kernel(kernel) => {
+                dev.register_cq(self.ceq, self.number, kernel.clone(), &self.link)?
+            }
+            Reader::User(user) => {
+                dev.register_cq(self.ceq, self.number, user.clone(), &self.link)?
+            }
+        }
+
+        match udata {
+            Some(udata) => udata.respond(&abi::CreateCqResp {
+                cq_id: self.number,
+                cq_size: self.entries,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the queue away from the device. What the device may still use is kept, and so is the
+    /// number.
     #[doc(alias = "irdma_destroy_cq")]
     #[doc(alias = "irdma_cq_wq_destroy")]
+    #[doc(alias = "irdma_cq_free_rsrc")]
     pub(super) fn destroy(&self, dev: &Device<'_>) {
-        let shared = &self.shared;
-
-        // Events that come from now on find nothing.
-        dev.objects().cqs.remove(shared.number());
-
         let destroyed = dev.function().execute(&DestroyCq {
-            cq_id: shared.number(),
-            entries: shared.entries,
-            ring: shared.base,
-            shadow: shared.shadow,
-            ceq_id: Some(shared.ceq),
+            cq_id: self.number,
+            entries: self.entries,
+            ring: self.base,
+            shadow: self.shadow,
+            ceq_id: Some(self.ceq),
             mask_events: true,
         });
-        if destroyed.is_err() {
-            dev.function().bury(shared.clone());
+
+        // After that, so that the last events are forgotten too.
+        dev.unregister_cq(self.ceq, self.number);
+
+        match destroyed {
+            Ok(_) => dev.ids().cqs.give_back(self.number),
+            Err(_) => self.bury(dev),
         }
     }
 
-    /// Returns what others than the core refer to.
-    #[inline]
-    pub(super) fn shared(&self) -> &Arc<CqShared> {
-        &self.shared
+    fn bury(&self, dev: &Device<'_>) {
+        match &self.reader {
+            Reader::Kernel(kernel) => dev.function().bury(kernel.clone()),
+            Reader::User(user) => dev.function().bury(user.clone()),
+        }
     }
-}
 
-impl CqShared {
-    /// Returns the number by which the device knows the queue.
+    /// Returns the queue's number.
     #[inline]
     pub(super) fn number(&self) -> u32 {
-        self.id.get()
+        self.number
     }
 
-    /// Returns what it takes to read the queue; `None` if a user's library does.
+    /// Returns the queue for this driver to read.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if a user's library reads it.
     #[inline]
-    pub(super) fn kernel(&self) -> Option<&KernelCq> {
-        match &self.memory {
-            CqOwner::Kernel(kernel) => Some(kernel),
-            CqOwner::User(..) => None,
-        }
-    }
-
-    /// Tells the consumer that there are completions, after the device has said so.
-    #[doc(alias = "irdma_iwarp_ce_handler")]
-    pub(super) fn complete(&self) {
-        if let Some(kernel) = self.kernel() {
-            kernel.state.lock().armed = None;
-        }
-        self.link.complete();
-    }
-
-    /// Tells the consumer that the queue has failed.
-    pub(super) fn fail(&self) {
-        self.link.error();
-    }
-
-    /// Has the consumer told, if it waits, that there are completions which the device does not
-    /// know of. Any context.
-    #[doc(alias = "irdma_comp_handler")]
-    pub(super) fn kick(self: Arc<Self>) {
-        // It is no loss if it is on its way already.
-        let _ = workqueue::system().enqueue::<Arc<Self>, 0>(self);
-    }
-}
-
-impl WorkItem for CqShared {
-    type Pointer = Arc<Self>;
-
-    fn run(this: Arc<Self>) {
-        let waited_for = this
-            .kernel()
-            .is_some_and(|kernel| kernel.state.lock().armed.take().is_some());
-
-        if waited_for {
-            this.link.complete();
+    pub(super) fn kernel(&self) -> Result<&Arc<KernelCq>> {
+        match &self.reader {
+            Reader::Kernel(kernel) => Ok(kernel),
+            Reader::User(_) => Err(EINVAL),
         }
     }
 }

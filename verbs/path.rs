@@ -48,14 +48,15 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// Takes over a route of the core, which has resolved the MAC address.
+    /// Takes over a route of the core, which has resolved the MAC address. `priority` gives the user
+    /// priority of a traffic class.
     ///
     /// # Errors
     ///
     /// - `EINVAL` if the route is none of RoCEv2: without a global header, of another network, or
     ///   from an address of one family to one of the other.
     /// - `ENODEV` if the network device is gone.
-    pub(super) fn new(dev: &Device<'_>, attr: &AhAttr<'_>) -> Result<Self> {
+    pub(super) fn new(attr: &AhAttr<'_>, priority: impl FnOnce(u8) -> u8) -> Result<Self> {
         let gid = attr.sgid_attr().ok_or(EINVAL)?;
         if !matches!(gid.network(), NetworkType::Ipv4 | NetworkType::Ipv6) {
             return Err(EINVAL);
@@ -72,7 +73,7 @@ impl Path {
             Some(mac) => mac,
             None => attr.dmac()?,
         };
-        let priority = dev.priority_of(attr.traffic_class());
+        let priority = priority(attr.traffic_class());
 
         Ok(Self {
             source,
@@ -86,6 +87,17 @@ impl Path {
             flow_label: attr.flow_label(),
             sgid_index: attr.sgid_index(),
         })
+    }
+
+    /// Makes sure that the device knows the neighbour that packets go to, and returns its index. The
+    /// device acts on later commands after that. Never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM` if the device can't have more neighbours, and those of a command.
+    pub(super) fn neighbour(&self, dev: &Device<'_>) -> Result<u16> {
+        dev.hw()
+            .add_neighbour(self.destination, self.destination_mac)
     }
 
     /// Returns whether packets come back to this port.

@@ -7,14 +7,14 @@ use kernel::prelude::*;
 use super::{
     abi,
     device::Device,
-    ids::Id,
-    Driver, //
+    number::Number,
+    Verbs, //
 };
 use crate::rdma::Udata;
 
 /// A protection domain.
 pub(crate) struct Pd {
-    id: Id,
+    number: u32,
 }
 
 impl Pd {
@@ -25,10 +25,11 @@ impl Pd {
     /// - `ENOMEM` if there is no number left.
     /// - `EINVAL` if the user has no room for the response.
     #[doc(alias = "irdma_alloc_pd")]
-    pub(super) fn new(dev: &Device<'_>, udata: Option<&mut Udata<'_, Driver>>) -> Result<Self> {
+    #[doc(alias = "irdma_sc_pd_init")]
+    pub(super) fn new(dev: &Device<'_>, udata: Option<&mut Udata<'_, Verbs>>) -> Result<Self> {
         let Some(udata) = udata else {
             return Ok(Self {
-                id: dev.objects().pds.take()?,
+                number: Number::take(&dev.ids().pds)?.keep(),
             });
         };
 
@@ -37,17 +38,25 @@ impl Pd {
             return Err(EINVAL);
         }
 
-        let id = dev.objects().pds.take()?;
+        let number = Number::take(&dev.ids().pds)?;
         udata.respond(&abi::AllocPdResp {
-            pd_id: id.get(),
+            pd_id: number.get(),
             rsvd: [0; 4],
         })?;
 
-        Ok(Self { id })
+        Ok(Self {
+            number: number.keep(),
+        })
+    }
+
+    /// Gives the domain's number back.
+    #[doc(alias = "irdma_dealloc_pd")]
+    pub(super) fn destroy(&self, dev: &Device<'_>) {
+        dev.ids().pds.give_back(self.number);
     }
 
     /// Returns the domain's number.
     pub(super) fn number(&self) -> u32 {
-        self.id.get()
+        self.number
     }
 }

@@ -6,7 +6,7 @@ use kernel::prelude::*;
 
 use super::{
     device::Device,
-    Driver, //
+    Verbs, //
 };
 use crate::rdma::{
     self,
@@ -35,7 +35,7 @@ pub(super) const DEFAULT_PKEY: u16 = 0xffff;
 /// `ENODEV` if there is no network device.
 #[doc(alias = "irdma_query_port")]
 pub(super) fn query(
-    core: &rdma::Device<Driver>,
+    core: &rdma::Device<Verbs>,
     dev: &Device<'_>,
     port: u32,
     attr: &mut PortAttr<'_>,

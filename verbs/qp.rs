@@ -2,20 +2,13 @@
 
 //! Queue pairs.
 //!
-//! What events, completion queues and the driver's own work refer to is [`QpShared`], which the
-//! table of the device's QPs knows by number. The core's object only owns a reference to it.
+//! What events and the driver's own work refer to is [`QpShared`], which the table of the device's
+//! QPs knows by number.
 
 use kernel::{
     new_mutex,
     prelude::*,
     sync::{
-        atomic::{
-            ordering::{
-                Acquire,
-                Release, //
-            },
-            Atomic, //
-        },
         Arc,
         Mutex, //
     }, //
@@ -23,15 +16,20 @@ use kernel::{
 
 use super::{
     abi,
-    cq::CqShared,
     device::Device,
-    ids::Id,
-    mr::QueueMemory,
-    qp_setup::{
-        self,
-        KernelQueues, //
+    kernel_qp::{
+        KernelQp,
+        KernelQueues,
+        QpIdentity, //
     },
-    Driver, //
+    number::Number,
+    qp_setup::{
+        irdma_setup_kmode_qp,
+        QpInitInfo, //
+    },
+    ucontext::Queue,
+    user_qp,
+    Verbs, //
 };
 use crate::{
     hw::{
@@ -39,32 +37,27 @@ use crate::{
         cqp::qp::{
             CreateQp,
             DestroyQp,
-            QpState,
-            QpType, //
+            QpState as HwState,
+            QpType as HwType, //
         },
         dma::DmaBuffer,
-        qp_context, //
+        function::Function,
+        qp_context::CONTEXT_WORDS, //
     },
     rdma::{
-        self,
         NewQp,
         QpCap,
         QpInitAttr,
         QpLink,
+        QpState,
+        QpType,
         QueriedQp,
         Udata, //
-    },
-    uk::{
-        memory::QUANTUM_BYTES,
-        sizing::{
-            self,
-            QueueSize, //
-        }, //
     }, //
 };
 
 mod attributes;
-mod events;
+mod error;
 mod modify;
 
 use attributes::Attributes;
@@ -73,167 +66,376 @@ use attributes::Attributes;
 #[doc(alias = "IRDMA_RSVD_QP_ID_GSI_ILQ")]
 const GSI_NUMBER: u32 = 1;
 
-/// Where the completion context has the number of a kernel's QP; above is what tells it from others
-/// that had the number before.
-const NUMBER_BITS: u32 = 24;
-
 /// A QP, as the core's object owns it.
 pub(crate) struct Qp {
     shared: Arc<QpShared>,
+    /// The queues of an in-kernel user.
+    queues: Option<KernelQueues>,
 }
 
-/// A queue pair.
+/// A QP, as far as others than its owner refer to it.
 #[pin_data]
-pub(crate) struct QpShared {
-    number: Number,
-    /// What the QP's completions carry.
-    cookie: u64,
-    kind: rdma::QpType,
-    pd: u32,
-    signal_all: bool,
+pub(super) struct QpShared {
+    number: u32,
+    kind: QpType,
     link: Arc<QpLink>,
-    send_cq: Arc<CqShared>,
-    recv_cq: Arc<CqShared>,
-    /// Where the rings are, and what was granted.
-    setup: QpInitInfo,
-    owner: QpOwner,
-    /// The context, shared with the device.
+    cap: QpCap,
+    signal_all: bool,
+    info: QpInitInfo,
+    /// The context, which the device reads.
     context: DmaBuffer,
-    /// Whether the device has flushed the rings and will not look at them any more.
-    broken: Atomic<bool>,
-    /// The send queue has been drained.
+    /// The queues of an in-kernel user.
+    kernel: Option<Arc<KernelQp>>,
+    /// The memory of a user's queues.
+    _user: Option<Queue>,
+    /// Happens when the device has drained the send queue.
     #[pin]
     drained: Completion,
     #[pin]
     state: Mutex<State>,
 }
 
-/// What changes during the life of a QP.
+/// What changes.
 struct State {
     attributes: Attributes,
     /// State for the consumer.
-    ib: rdma::QpState,
+    ib: QpState,
     /// State of the device.
-    hw: QpState,
+    hw: HwState,
     /// The QP is gone for the device.
     destroyed: bool,
 }
 
-/// Who writes the rings.
-enum QpOwner {
-    /// This driver.
-    Kernel(Pin<KBox<KernelQueues>>),
-    /// The user's library, in its memory.
-    User(Arc<QueueMemory>),
+/// What a new QP is made of.
+struct Parts {
+    info: QpInitInfo,
+    cap: QpCap,
+    queues: Option<KernelQueues>,
+    user: Option<Queue>,
 }
 
-/// The number that the device knows a QP by.
-enum Number {
-    /// The QP of general services.
-    Gsi,
-    /// Any other.
-    Id(Id),
-}
+impl Qp {
+    /// Makes a queue pair and tells what is really granted.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP` for service types and flags that the device does not have.
+    /// - `EINVAL` if more is asked for than the device has; for a user also if its memory is not
+    ///   registered or too small, or has no room for the response.
+    /// - `ENOMEM`
+    /// - Those of a command.
+    ///
+    /// `attr` is as it was then.
+    #[doc(alias = "irdma_create_qp")]
+    pub(super) fn new(
+        dev: &Device<'_>,
+        new: &NewQp<'_, Verbs>,
+        attr: &mut QpInitAttr<'_, Verbs>,
+        udata: Option<&mut Udata<'_, Verbs>>,
+    ) -> Result<Self> {
+        let asked = attr.cap();
+        let qp = Self::make(dev, new, attr, udata);
 
-impl Number {
-    fn get(&self) -> u32 {
-        match self {
-            Number::Gsi => GSI_NUMBER,
-            Number::Id(id) => id.get(),
+        if qp.is_err() {
+            attr.set_cap(asked);
         }
+        qp
+    }
+
+    fn make(
+        dev: &Device<'_>,
+        new: &NewQp<'_, Verbs>,
+        attr: &mut QpInitAttr<'_, Verbs>,
+        mut udata: Option<&mut Udata<'_, Verbs>>,
+    ) -> Result<Self> {
+        if attr.create_flags() != 0 || attr.has_srq() {
+            return Err(EOPNOTSUPP);
+        }
+        let kind = attr.qp_type()?;
+        if !matches!(kind, QpType::Rc | QpType::Ud | QpType::Gsi) {
+            return Err(EOPNOTSUPP);
+        }
+
+        // The number of the general services is nobody else's, hence isn't taken from the others.
+        let number = match kind {
+            QpType::Gsi => None,
+            _ => Some(Number::take(&dev.ids().qps)?),
+        };
+        let qp_number = number.as_ref().map_or(GSI_NUMBER, Number::get);
+        new.set_number(qp_number);
+
+        let parts = match &mut udata {
+            None => Parts::for_kernel(dev, new, attr, kind, qp_number)?,
+            Some(udata) => Parts::for_user(dev, attr, udata)?,
+        };
+        let qs_handle = dev.scheduler().add(0)?;
+        let attributes = Attributes::new(
+            dev,
+            &parts.info,
+            new.pd().data().number(),
+            [
+                attr.send_cq()?.data().number(),
+                attr.recv_cq()?.data().number(),
+            ],
+            qs_handle,
+            parts.queues.is_some(),
+        );
+        let made = Self::assemble(dev, new, attr, kind, qp_number, parts, attributes);
+        let qp = match made {
+            Ok(qp) => qp,
+            Err(error) => {
+                dev.scheduler().remove(0);
+                return Err(error);
+            }
+        };
+
+        if let Err(error) = qp.shared.create(dev.function()) {
+            dev.scheduler().remove(0);
+            if error == ETIMEDOUT {
+                // The device may still make it.
+                if let Some(number) = number {
+                    number.keep();
+                }
+                dev.function().bury(qp.shared.clone());
+            }
+            return Err(error);
+        }
+        if let Some(number) = number {
+            number.keep();
+        }
+
+        if let Err(error) = qp.introduce(dev, udata) {
+            qp.destroy(dev);
+            return Err(error);
+        }
+
+        Ok(qp)
+    }
+
+    fn assemble(
+        dev: &Device<'_>,
+        new: &NewQp<'_, Verbs>,
+        attr: &QpInitAttr<'_, Verbs>,
+        kind: QpType,
+        number: u32,
+        parts: Parts,
+        attributes: Attributes,
+    ) -> Result<Self> {
+        let context = DmaBuffer::new(dev.function().parent(), CONTEXT_WORDS * 8)?;
+        let state = State {
+            attributes,
+            ib: QpState::Reset,
+            hw: HwState::Unchanged,
+            destroyed: false,
+        };
+        let kernel = parts.queues.as_ref().map(|queues| queues.qp().clone());
+        let shared = Arc::pin_init(
+            try_pin_init!(QpShared {
+                number,
+                kind,
+                link: new.link().clone(),
+                cap: parts.cap,
+                signal_all: attr.signal_all(),
+                info: parts.info,
+                context,
+                kernel,
+                _user: parts.user,
+                drained <- Completion::new(),
+                state <- new_mutex!(state, "QpShared::state"),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+
+        Ok(Self {
+            shared,
+            queues: parts.queues,
+        })
+    }
+
+    /// Has the QP's events find it, and tells a user of it.
+    fn introduce(&self, dev: &Device<'_>, udata: Option<&mut Udata<'_, Verbs>>) -> Result {
+        let shared = &self.shared;
+
+        dev.tables().qps.insert(shared.number, shared.clone())?;
+
+        let Some(udata) = udata else {
+            return Ok(());
+        };
+        let mut caps = abi::qp_cap::SEND_WITH_IMM | abi::qp_cap::ROCE | abi::qp_cap::PUSH_MODE;
+        if shared.kind == QpType::Rc {
+            caps |= abi::qp_cap::WRITE_WITH_IMM;
+        }
+        udata.respond(&abi::CreateQpResp {
+            qp_id: shared.number,
+            actual_sq_size: shared.info.sq_wqes(),
+            actual_rq_size: shared.info.rq_wqes(),
+            irdma_drv_opt: 0,
+            push_idx: 0,
+            lsmm: 0,
+            rsvd: 0,
+            qp_caps: caps,
+        })
+    }
+
+    /// Takes the queue pair away from the device. What the device may still use is kept, and so is
+    /// the number.
+    #[doc(alias = "irdma_destroy_qp")]
+    #[doc(alias = "irdma_cqp_qp_destroy_cmd")]
+    #[doc(alias = "irdma_free_qp_rsrc")]
+    pub(super) fn destroy(&self, dev: &Device<'_>) {
+        let function = dev.function();
+        let shared = &self.shared;
+        let priority = {
+            let mut state = shared.state.lock();
+
+            // What is under way ends before the device is asked to let go of the memory.
+            let _ = shared.break_off(function, &mut state, None);
+            state.destroyed = true;
+            state.attributes.priority
+        };
+
+        let destroyed = function.execute(&DestroyQp {
+            qp_id: shared.number,
+            kind: shared.hw_type(),
+            context: shared.context.address(),
+            shadow: shared.info.shadow_address,
+            remove_hash: true,
+            ignore_bound_windows: false,
+        });
+
+        drop(dev.tables().qps.remove(shared.number));
+        dev.scheduler().remove(priority);
+        match destroyed {
+            Ok(_) if shared.kind != QpType::Gsi => dev.ids().qps.give_back(shared.number),
+            Ok(_) => (),
+            Err(_) => function.bury(shared.clone()),
+        }
+    }
+
+    /// Returns the queues for this driver to write.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if a user's library writes them.
+    #[inline]
+    pub(super) fn kernel(&self) -> Result<&Arc<KernelQp>> {
+        Ok(self.queues.as_ref().ok_or(EINVAL)?.qp())
+    }
+
+    /// Returns what events refer to.
+    #[inline]
+    pub(super) fn shared(&self) -> &Arc<QpShared> {
+        &self.shared
     }
 }
 
-/// What the device has to be told of the rings of a QP.
-#[doc(alias = "irdma_qp_init_info")]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QpInitInfo {
-    /// The rings are given by page lists: `sq` and `rq` are indices in place of addresses.
-    pub(super) virtual_map: bool,
-    /// DMA address of the send ring.
-    pub(super) sq: u64,
-    /// DMA address of the receive ring.
-    pub(super) rq: u64,
-    /// DMA address of the shadow area.
-    pub(super) shadow: u64,
-    /// Size of the send ring.
-    pub(super) send: QueueSize,
-    /// Size of the receive ring.
-    pub(super) recv: QueueSize,
-    /// What is granted, never less than what was asked.
-    pub(super) granted: QpCap,
+impl Parts {
+    fn for_kernel(
+        dev: &Device<'_>,
+        new: &NewQp<'_, Verbs>,
+        attr: &mut QpInitAttr<'_, Verbs>,
+        kind: QpType,
+        number: u32,
+    ) -> Result<Self> {
+        let identity = QpIdentity {
+            number,
+            link: new.link(),
+            datagram: kind != QpType::Rc,
+            signal_all: attr.signal_all(),
+            send_cq: attr.send_cq()?.data().kernel()?,
+            recv_cq: attr.recv_cq()?.data().kernel()?,
+        };
+        let mut info = QpInitInfo::default();
+        let queues = irdma_setup_kmode_qp(dev, &identity, &mut info, attr)?;
+
+        Ok(Self {
+            info,
+            cap: attr.cap(),
+            queues: Some(queues),
+            user: None,
+        })
+    }
+
+    fn for_user(
+        dev: &Device<'_>,
+        attr: &QpInitAttr<'_, Verbs>,
+        udata: &mut Udata<'_, Verbs>,
+    ) -> Result<Self> {
+        let (info, cap, user) = user_qp::setup(dev, attr.cap(), udata)?;
+
+        Ok(Self {
+            info,
+            cap,
+            queues: None,
+            user: Some(user),
+        })
+    }
 }
 
 impl QpShared {
-    /// Returns the number by which the device knows the QP.
-    #[inline]
-    pub(super) fn number(&self) -> u32 {
-        self.number.get()
-    }
-
-    /// Returns what the QP's completions carry. No other QP has or had the same.
-    #[inline]
-    pub(super) fn cookie(&self) -> u64 {
-        self.cookie
-    }
-
-    /// Returns the number of the QP that a completion with `cookie` is for.
-    #[inline]
-    pub(super) const fn number_of(cookie: u64) -> u32 {
-        // CAST: 24 bits.
-        (cookie & ((1 << NUMBER_BITS) - 1)) as u32
-    }
-
-    /// Returns the service type.
-    #[inline]
-    pub(super) fn kind(&self) -> rdma::QpType {
-        self.kind
-    }
-
-    /// Returns whether each work request of the send queue makes a completion.
-    #[inline]
-    pub(super) fn signal_all(&self) -> bool {
-        self.signal_all
-    }
-
-    /// Returns the way to the consumer.
-    #[inline]
-    pub(super) fn link(&self) -> &QpLink {
-        &self.link
-    }
-
-    /// Returns what was granted.
-    #[inline]
-    pub(super) fn granted(&self) -> &QpCap {
-        &self.setup.granted
-    }
-
-    /// Returns the rings, if this driver writes them.
-    #[inline]
-    pub(super) fn queues(&self) -> Option<&KernelQueues> {
-        match &self.owner {
-            QpOwner::Kernel(queues) => Some(queues),
-            QpOwner::User(_) => None,
+    /// The device's kind of QP.
+    fn hw_type(&self) -> HwType {
+        match self.kind {
+            QpType::Rc => HwType::RoceRc,
+            _ => HwType::RoceUd,
         }
     }
 
-    /// Returns the queue that the send queue completes to.
-    #[inline]
-    pub(super) fn send_cq(&self) -> &Arc<CqShared> {
-        &self.send_cq
+    /// Writes the context that the device reads at the next command.
+    #[doc(alias = "irdma_sc_qp_setctx_roce")]
+    fn write_context(&self, attributes: &Attributes) -> Result {
+        self.context.write_all(0, &attributes.context.encode())
     }
 
-    /// Returns the queue that the receive queue completes to.
-    #[inline]
-    pub(super) fn recv_cq(&self) -> &Arc<CqShared> {
-        &self.recv_cq
+    /// Has the device make the QP.
+    #[doc(alias = "irdma_cqp_create_qp_cmd")]
+    fn create(&self, function: &Function<'_>) -> Result {
+        let mut state = self.state.lock();
+
+        self.write_context(&state.attributes)?;
+        function.execute(&CreateQp {
+            qp_id: self.number,
+            kind: self.hw_type(),
+            context: self.context.address(),
+            shadow: self.info.shadow_address,
+            virtual_map: self.info.virtual_map,
+            ord_valid: false,
+            tcp_context_valid: false,
+            mac_valid: true,
+            cq_valid: true,
+            arp_valid: false,
+            force_loopback: false,
+            next_state: HwState::Idle,
+        })?;
+        state.hw = HwState::Idle;
+
+        Ok(())
     }
 
-    /// Returns whether the device has flushed the rings. What is still in them or comes into them
-    /// then is completed as flushed by whoever polls the CQ; who posts must
-    /// [kick](CqShared::kick) it.
-    #[inline]
-    pub(super) fn is_broken(&self) -> bool {
-        self.broken.load(Acquire)
+    /// Tells state and attributes.
+    #[doc(alias = "irdma_query_qp")]
+    pub(super) fn query(&self) -> QueriedQp {
+        let state = self.state.lock();
+        let attributes = &state.attributes;
+        let context = &attributes.context;
+
+        QueriedQp {
+            state: state.ib,
+            cap: self.cap,
+            path_mtu: Some(attributes.mtu),
+            qkey: context.qkey,
+            rq_psn: context.psn_expected,
+            sq_psn: context.psn_next,
+            dest_qp_num: context.remote_qp,
+            access: attributes.access,
+            pkey_index: 0,
+            max_rd_atomic: attributes.max_rd_atomic,
+            max_dest_rd_atomic: attributes.max_dest_rd_atomic,
+            min_rnr_timer: attributes.min_rnr_timer,
+            timeout: attributes.timeout,
+            retry_cnt: context.retries,
+            rnr_retry: context.rnr_retries,
+            signal_all: self.signal_all,
+        }
     }
 }

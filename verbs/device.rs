@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The device: what belongs to its registration with the RDMA core.
+
+use kernel::{
+    device::Bound,
+    pci,
+    prelude::*,
+    sync::{
+        aref::ARef,
+        Arc, //
+    }, //
+};
+
+use super::{
+    events::Events,
+    path,
+    qp::QpShared,
+    table::Table, //
+};
+use crate::{
+    hw::{
+        self,
+        ceq::CompletionHandler,
+        function::Function,
+        ids::{
+            IdPools,
+            Ids, //
+        },
+        ws::WorkScheduler, //
+    },
+    rdma::{
+        device_cap,
+        eui64,
+        CqLink,
+        DeviceAttr,
+        NetDevice, //
+    },
+    uk::limits::Limits, //
+};
+
+/// Numbers of each kind that are never given out, as `hw::ids` has them.
+const RESERVED_QPS: u32 = 3;
+const RESERVED_CQS: u32 = 3;
+const RESERVED_PDS: u32 = 3;
+const RESERVED_MRS: u32 = 1;
+
+/// QPs in a multicast group.
+#[doc(alias = "IRDMA_MAX_MGS_PER_CTX")]
+const MAX_GROUP_MEMBERS: u32 = 8;
+
+/// Pages of a fast registration.
+#[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
+const MAX_FAST_REG_PAGES: u32 = 262_144;
+
+/// Quanta of a shared receive queue, where there are some.
+#[doc(alias = "IRDMA_SRQ_MAX_QUANTA")]
+const MAX_SRQ_QUANTA: u32 = 262_144;
+
+/// Work requests of a shared receive queue, where there are some.
+#[doc(alias = "IRDMA_MAX_SRQ_WRS")]
+const MAX_SRQ_WRS: u32 = (MAX_SRQ_QUANTA - 1) / 8;
+
+/// What events find by number.
+#[pin_data]
+pub(super) struct Tables {
+    #[pin]
+    pub(super) qps: Table<QpShared>,
+    #[pin]
+    pub(super) cqs: Table<CqLink>,
+}
+
+/// A device that is registered with the RDMA core.
+pub(crate) struct Device<'a> {
+    hw: hw::device::Device<'a>,
+    pci: &'a pci::Device<Bound>,
+    netdev: ARef<NetDevice>,
+    tables: Arc<Tables>,
+}
+
+impl<'a> Device<'a> {
+    /// Makes the data for a registration from the device below.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`
+    #[doc(alias = "irdma_init_rdma_device")]
+    pub(crate) fn new(
+        hw: hw::device::Device<'a>,
+        pci: &'a pci::Device<Bound>,
+        netdev: ARef<NetDevice>,
+    ) -> Result<Self> {
+        let ids = hw.ids();
+        let qps = ids.qps.max();
+        let cqs = ids.cqs.max();
+        let tables = Arc::pin_init(
+            try_pin_init!(Tables {
+                qps <- Table::new(qps),
+                cqs <- Table::new(cqs),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        let events = Events::new(hw.function().clone(), tables.clone())?;
+
+        hw.set_event_handler(Some(events));
+
+        Ok(Self {
+            hw,
+            pci,
+            netdev,
+            tables,
+        })
+    }
+
+    /// Tells the device's limits.
+    #[doc(alias = "irdma_query_device")]
+    pub(super) fn query(&self, attr: &mut DeviceAttr<'_>) -> Result {
+        let ids = self.ids();
+        let limits = self.limits();
+        let hw = self.hw_limits();
+        let (major, minor) = self.firmware_version();
+        let left = |ids: &Ids, reserved: u32| ids.max().saturating_sub(reserved);
+
+        attr.set_sys_image_guid(eui64(self.netdev.mac()))
+            .set_fw_ver(u64::from(major) << 32 | u64::from(minor))
+            .set_device_caps(
+                device_cap::MEM_WINDOW
+                    | device_cap::MEM_MGT_EXTENSIONS
+                    | device_cap::RC_RNR_NAK_GEN,
+            )
+            .set_local_dma_lkey()
+            .set_vendor_id(u32::from(self.pci.vendor_id().as_raw()))
+            .set_vendor_part_id(self.pci.device_id().into())
+            .set_hw_ver(self.pci.revision_id().into())
+            .set_page_size_cap(hw.page_sizes)
+            .set_max_mr_size(hw.max_region)
+            .set_max_qp(left(&ids.qps, RESERVED_QPS))
+            .set_max_qp_wr(
+                limits
+                    .max_sq_quanta
+                    .saturating_sub(crate::uk::sizing::SQ_RESERVED)
+                    / limits.sq_chunk.max(1),
+            )
+            .set_max_send_sge(limits.max_sge)
+            .set_max_recv_sge(limits.max_sge)
+            .set_max_sge_rd(limits.max_read_sge)
+            .set_max_cq(left(&ids.cqs, RESERVED_CQS))
+            .set_max_cqe(limits.max_cqe)
+            .set_max_mr(left(&ids.mrs, RESERVED_MRS))
+            .set_max_pd(left(&ids.pds, RESERVED_PDS))
+            .set_max_qp_rd_atom(hw.max_ird)
+            .set_max_qp_init_rd_atom(hw.max_ord)
+            .set_max_pkeys(1)
+            .set_max_ah(ids.ahs.max())
+            .set_max_mcast_grp(ids.mcast_groups.max())
+            .set_max_mcast_qp_attach(MAX_GROUP_MEMBERS)
+            .set_max_total_mcast_qp_attach(ids.qps.max().saturating_mul(MAX_GROUP_MEMBERS))
+            .set_max_fast_reg_page_list_len(MAX_FAST_REG_PAGES)
+            .set_max_srq_wr(MAX_SRQ_WRS)
+            .set_max_srq_sge(limits.max_sge);
+
+        Ok(())
+    }
+
+    /// Returns the firmware's version, major and minor.
+    #[doc(alias = "irdma_get_dev_fw_str")]
+    pub(super) fn firmware_version(&self) -> (u16, u16) {
+        let features = self.hw.features();
+
+        (features.firmware_major, features.firmware_minor)
+    }
+
+    /// Returns what commands go to.
+    #[inline]
+    pub(super) fn function(&self) -> &Arc<Function<'a>> {
+        self.hw.function()
+    }
+
+    /// Returns the device below.
+    #[inline]
+    pub(crate) fn hw(&self) -> &hw::device::Device<'a> {
+        &self.hw
+    }
+
+    /// Returns the numbers of objects.
+    #[inline]
+    pub(super) fn ids(&self) -> &IdPools {
+        self.hw.ids()
+    }
+
+    /// Returns what events find.
+    #[inline]
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Returns the network device.
+    #[inline]
+    pub(super) fn netdev(&self) -> &NetDevice {
+        &self.netdev
+    }
+
+    /// Returns the limits of queues.
+    #[inline]
+    pub(super) fn limits(&self) -> &'static Limits {
+        &Limits::E810
+    }
+
+    /// Returns the other limits.
+    #[inline]
+    pub(super) fn hw_limits(&self) -> &'static hw::hal::Limits {
+        self.hw.limits()
+    }
+
+    /// Returns the offset in BAR 0 of the page of doorbells for users.
+    pub(super) fn user_doorbells(&self) -> u64 {
+        // CAST: Widening.
+        self.hw.user_doorbell_offset() as u64
+    }
+
+    /// Returns how many vectors completion events can go to.
+    pub(crate) fn completion_vectors(&self) -> u32 {
+        // CAST: There are fewer vectors than that.
+        self.hw.completion_vectors() as u32
+    }
+
+    /// Returns the work scheduler.
+    #[inline]
+    pub(super) fn scheduler(&self) -> &WorkScheduler<'a> {
+        self.hw.ws()
+    }
+
+    /// Returns the user priority of packets with a type of service.
+    pub(super) fn priority_of(&self, traffic_class: u8) -> u8 {
+        let qos = self.scheduler().qos();
+
+        if qos.dscp {
+            qos.dscp_map
+                .get(usize::from(traffic_class >> 2))
+                .copied()
+                .unwrap_or(0)
+        } else {
+            path::default_priority(traffic_class)
+        }
+    }
+
+    /// Has the events of a CQ passed on to `handler`.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM`
+    /// - `EBUSY` or `EEXIST` if there is one of that number.
+    pub(super) fn register_cq(
+        &self,
+        ceq: u32,
+        number: u32,
+        handler: Arc<dyn CompletionHandler + 'a>,
+        link: &Arc<CqLink>,
+    ) -> Result {
+        self.tables.cqs.insert(number, link.clone())?;
+        self.hw
+            .register_cq(ceq, number, handler)
+            .inspect_err(|_| drop(self.tables.cqs.remove(number)))
+    }
+
+    /// Has the events of a CQ forgotten.
+    pub(super) fn unregister_cq(&self, ceq: u32, number: u32) {
+        self.hw.unregister_cq(ceq, number);
+        drop(self.tables.cqs.remove(number));
+    }
+}
+
+impl Drop for Device<'_> {
+    fn drop(&mut self) {
+        // What handles events refers to the tables.
+        self.hw.set_event_handler(None);
+    }
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory regions.
+
+use kernel::{
+    new_spinlock_irq,
+    prelude::*,
+    sync::{
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    abi,
+    device::Device,
+    number::Number,
+    pd::Pd,
+    queue_memory::QueueMemory,
+    ucontext::Waiting,
+    Verbs, //
+};
+use crate::{
+    hw::{
+        cqp::mr::{
+            AccessRight,
+            AccessRights,
+            AllocStag,
+            DeallocStag,
+            PageSize,
+            RegMr,
+            RegionBase, //
+        },
+        pble::{
+            Depth,
+            PageList, //
+        }, //
+    },
+    rdma::{
+        self,
+        random_u32,
+        Access,
+        MrKeys,
+        MrType,
+        Udata,
+        Umem,
+        UserRegion, //
+    },
+    uk::wqe::{
+        mr::{
+            self,
+            RegisterMr,
+            Rights, //
+        },
+        Flags, //
+    }, //
+};
+
+/// Pages of a fast registration.
+#[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
+pub(super) const MAX_FAST_REG_PAGES: u32 = 262_144;
+
+/// Fewest bits of an index in a key; those above it are random.
+const MIN_INDEX_BITS: u32 = 14;
+
+/// Bits of a key.
+const KEY_BITS: u32 = 8;
+
+/// A memory region.
+pub(crate) struct Mr {
+    /// The key that the device knows; 0 for memory of queues, of which it knows none.
+    stag: u32,
+    /// Number of the region.
+    number: u32,
+    pd: u32,
+    kind: Kind,
+}
+
+/// What a region is of.
+enum Kind {
+    /// All memory of the kernel.
+    Dma,
+    /// Pages that a work request gives.
+    Fast(Arc<FastRegion>),
+    /// Memory of a user.
+    User(Arc<UserMemory>),
+    /// Memory of a user's queue, which is none of the device's regions.
+    Queue(Arc<QueueMemory>, Arc<Waiting>),
+}
+
+/// Pages for fast registration.
+#[pin_data]
+struct FastRegion {
+    list: PageList,
+    #[pin]
+    pages: SpinLockIrq<Pages>,
+}
+
+/// Pages that were given for the next registration.
+#[derive(Clone, Copy, Default)]
+struct Pages {
+    count: u32,
+    first: u64,
+}
+
+/// What the device may read and write for a user.
+struct UserMemory {
+    /// The pages, where they are not contiguous.
+    list: Option<PageList>,
+    _umem: Umem,
+}
+
+impl Mr {
+    /// Registers all memory, by DMA addresses.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, and those of a command.
+    #[doc(alias = "irdma_get_dma_mr")]
+    #[doc(alias = "irdma_reg_phys_mr")]
+    pub(super) fn dma(dev: &Device<'_>, pd: &Pd, access: Access) -> Result<(Self, MrKeys)> {
+        let number = Number::take(&dev.ids().mrs)?;
+        let stag = new_stag(dev, number.get());
+
+        dev.function().execute(&RegMr {
+            index: stag >> KEY_BITS,
+            key: key_of(stag),
+            pd: pd.number(),
+            va: 0,
+            zero_based: false,
+            // Only here: this is how the device knows that all memory is meant.
+            length: 0,
+            page_size: PageSize::Size4K,
+            region: RegionBase::Contiguous(0),
+            access: rights(access),
+            remote_atomics: false,
+        })?;
+
+        Ok(Self::with_keys(stag, number, pd, Kind::Dma))
+    }
+
+    /// Makes a region for up to `max_pages` pages that a work request gives.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP` for regions that are not of pages.
+    /// - `EINVAL` if it shall have none, or more than the device takes.
+    /// - `ENOMEM`, and those of a command.
+    #[doc(alias = "irdma_alloc_mr")]
+    #[doc(alias = "irdma_hw_alloc_stag")]
+    pub(super) fn fast(
+        dev: &Device<'_>,
+        pd: &Pd,
+        mr_type: MrType,
+        max_pages: u32,
+    ) -> Result<(Self, MrKeys)> {
+        if mr_type != MrType::MemReg {
+            return Err(EOPNOTSUPP);
+        }
+        if max_pages == 0 || max_pages > MAX_FAST_REG_PAGES {
+            return Err(EINVAL);
+        }
+
+        // A work request can name lists of one level only.
+        let list = dev.hw().page_list(max_pages, Depth::One)?;
+        let region = Arc::pin_init(
+            pin_init!(FastRegion {
+                list,
+                pages <- new_spinlock_irq!(Pages::default(), "FastRegion::pages"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let number = Number::take(&dev.ids().mrs)?;
+        let stag = new_stag(dev, number.get());
+
+        dev.function().execute(&AllocStag {
+            index: stag >> KEY_BITS,
+            pd: pd.number(),
+            length: u64::from(max_pages) * PageSize::Size4K.bytes(),
+            page_size: PageSize::Size4K,
+            page_list: None,
+            access: AccessRights::default(),
+            remote_access: true,
+        })?;
+
+        Ok(Self::with_keys(stag, number, pd, Kind::Fast(region)))
+    }
+
+    /// Registers a part of a user's memory, or memory for a queue.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if the region is empty, larger than the device takes, or smaller than the queue.
+    /// - `EOPNOTSUPP` if there is no page size for it.
+    /// - `EFAULT`, `ENOMEM`, and those of a command.
+    #[doc(alias = "irdma_reg_user_mr")]
+    pub(super) fn user(
+        core: &rdma::Device<Verbs>,
+        dev: &Device<'_>,
+        pd: &Pd,
+        region: &UserRegion,
+        udata: &mut Udata<'_, Verbs>,
+    ) -> Result<(Self, MrKeys)> {
+        let request: abi::MemRegReq = udata.read(abi::MIN_MEM_REG_REQ)?;
+
+        udata.respond_empty()?;
+        if region.length > dev.hw_limits().max_region {
+            return Err(EINVAL);
+        }
+
+        let umem = Umem::get(core, region)?;
+        match request.reg_type {
+            abi::reg_type::MEMORY => Self::user_memory(dev, pd, region, umem),
+            _ => {
+                let memory = QueueMemory::new(dev, &request, region.virt_addr, umem)?;
+                let memory = Arc::new(memory, GFP_KERNEL)?;
+                let context = udata.context().ok_or(EINVAL)?.data();
+
+                context.waiting().offer(memory.clone())?;
+                Ok((
+                    Self {
+                        stag: 0,
+                        number: 0,
+                        pd: pd.number(),
+                        kind: Kind::Queue(memory, context.waiting().clone()),
+                    },
+                    MrKeys::default(),
+                ))
+            }
+        }
+    }
+
+    #[doc(alias = "irdma_reg_user_mr_type_mem")]
+    #[doc(alias = "irdma_hwreg_mr")]
+    fn user_memory(
+        dev: &Device<'_>,
+        pd: &Pd,
+        region: &UserRegion,
+        mut umem: Umem,
+    ) -> Result<(Self, MrKeys)> {
+        let size = umem
+            .best_page_size(dev.hw_limits().page_sizes, region.virt_addr)
+            .ok_or(EOPNOTSUPP)?;
+        let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
+        let (base, list) = list_pages(dev, &umem, size)?;
+        let memory = Arc::new(UserMemory { list, _umem: umem }, GFP_KERNEL)?;
+        let number = Number::take(&dev.ids().mrs)?;
+        let stag = new_stag(dev, number.get());
+
+        let registered = dev.function().execute(&RegMr {
+            index: stag >> KEY_BITS,
+            key: key_of(stag),
+            pd: pd.number(),
+            va: region.virt_addr,
+            zero_based: region.access.contains(Access::ZERO_BASED),
+            length: region.length,
+            page_size,
+            region: base,
+            access: rights(region.access),
+            remote_atomics: false,
+        });
+        if let Err(error) = registered {
+            if error == ETIMEDOUT {
+                // The device may still do it.
+                number.keep();
+                dev.function().bury(memory);
+            }
+            return Err(error);
+        }
+
+        Ok(Self::with_keys(stag, number, pd, Kind::User(memory)))
+    }
+
+    fn with_keys(stag: u32, number: Number<'_>, pd: &Pd, kind: Kind) -> (Self, MrKeys) {
+        (
+            Self {
+                stag,
+                number: number.keep(),
+                pd: pd.number(),
+                kind,
+            },
+            MrKeys {
+                lkey: stag,
+                rkey: stag,
+            },
+        )
+    }
+
+    /// Ends the registration. What the device may still use is kept, and so is the number.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` for the memory of a queue that exists. It stays registered.
+    #[doc(alias = "irdma_dereg_mr")]
+    #[doc(alias = "irdma_hwdereg_mr")]
+    pub(super) fn destroy(&self, dev: &Device<'_>) -> Result {
+        if let Kind::Queue(memory, waiting) = &self.kind {
+            return waiting.withdraw(memory);
+        }
+
+        let gone = dev.function().execute(&DeallocStag {
+            index: self.stag >> KEY_BITS,
+            pd: self.pd,
+            region: true,
+        });
+        match (gone, &self.kind) {
+            (Ok(_), _) => dev.ids().mrs.give_back(self.number),
+            (Err(_), Kind::Fast(region)) => dev.function().bury(region.clone()),
+            (Err(_), Kind::User(memory)) => dev.function().bury(memory.clone()),
+            (Err(_), _) => (),
+        }
+
+        Ok(())
+    }
+
+    /// Forgets the pages for the next registration.
+    pub(super) fn clear_pages(&self) {
+        if let Kind::Fast(region) = &self.kind {
+            *region.pages.lock() = Pages::default();
+        }
+    }
+
+    /// Adds a page to those for the next registration.
+    ///
+    /// # Errors
+    ///
+    /// - `ENOMEM` if the region has no room for it.
+    /// - `EINVAL` if the region is not for fast registration.
+    #[doc(alias = "irdma_set_page")]
+    pub(super) fn add_page(&self, address: u64) -> Result {
+        let Kind::Fast(region) = &self.kind else {
+            return Err(EINVAL);
+        };
+        let mut pages = region.pages.lock();
+
+        region
+            .list
+            .write(pages.count, address)
+            .map_err(|_| ENOMEM)?;
+        if pages.count == 0 {
+            pages.first = address;
+        }
+        pages.count += 1;
+
+        Ok(())
+    }
+
+    /// Returns the registration of the pages, for a work request.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if there are none, or the device can't register them.
+    pub(super) fn registration(
+        &self,
+        mr: &rdma::Mr<Verbs>,
+        flags: Flags,
+        key: u32,
+        access: Access,
+    ) -> Result<RegisterMr> {
+        let Kind::Fast(region) = &self.kind else {
+            return Err(EINVAL);
+        };
+        let pages = *region.pages.lock();
+        let index = region.list.first_index();
+        let list = match pages.count {
+            0 => return Err(EINVAL),
+            1 => mr::PageList::Contiguous {
+                address: pages.first,
+                index,
+            },
+            _ => mr::PageList::OneLevel {
+                address: pages.first,
+                index,
+            },
+        };
+        let page_size = mr::PageSize::from_bytes(mr.page_size().into()).ok_or(EINVAL)?;
+
+        RegisterMr::new(
+            flags,
+            key,
+            mr.iova(),
+            mr.length(),
+            page_size,
+            list,
+            Rights::from_ib_access(access.into_raw()),
+        )
+    }
+}
+
+/// Says where a user's memory is: its first page if all are contiguous, else a list of pages.
+#[doc(alias = "irdma_setup_pbles")]
+#[doc(alias = "irdma_copy_user_pgaddrs")]
+#[doc(alias = "irdma_check_mr_contiguous")]
+fn list_pages(
+    dev: &Device<'_>,
+    umem: &Umem,
+    size: rdma::PageSize,
+) -> Result<(RegionBase, Option<PageList>)> {
+    let count = u32::try_from(umem.count(size))?;
+    let mut pages = umem.pages(size);
+    let first = pages.next().ok_or(EINVAL)?;
+    let follows = |at: &mut u64, page: u64| {
+        let next = at.checked_add(size.bytes());
+
+        *at = page;
+        next == Some(page)
+    };
+    let mut at = first;
+
+    if pages.all(|page| follows(&mut at, page)) {
+        return Ok((RegionBase::Contiguous(first), None));
+    }
+
+    let list = dev.hw().page_list(count, Depth::UpToTwo)?;
+    for (index, page) in (0..).zip(umem.pages(size)) {
+        list.write(index, page)?;
+    }
+
+    Ok((list.region(), Some(list)))
+}
+
+/// Makes a key for region `number`, hard to guess.
+#[doc(alias = "irdma_create_stag")]
+fn new_stag(dev: &Device<'_>, number: u32) -> u32 {
+    let bits = dev
+        .ids()
+        .mrs
+        .max()
+        .checked_next_power_of_two()
+        .map_or(24, u32::ilog2)
+        .clamp(MIN_INDEX_BITS, 24);
+    // The device ignores the bits of the index above those that it needs.
+    let index_mask = ((1 << bits) - 1) << KEY_BITS;
+
+    random_u32() & !index_mask | number << KEY_BITS
+}
+
+/// The part of a key that its user may change.
+fn key_of(stag: u32) -> u8 {
+    // CAST: The lower 8 bits are meant.
+    stag as u8
+}
+
+/// Returns what the device shall allow.
+#[doc(alias = "irdma_get_mr_access")]
+fn rights(access: Access) -> AccessRights {
+    let mut rights = AccessRights::from(AccessRight::LocalRead);
+
+    if access.contains(Access::LOCAL_WRITE) {
+        rights |= AccessRight::LocalWrite;
+    }
+    if access.contains(Access::REMOTE_WRITE) {
+        rights |= AccessRight::LocalWrite | AccessRight::RemoteWrite;
+    }
+    if access.contains(Access::REMOTE_READ) {
+        rights |= AccessRight::RemoteRead;
+    }
+
+    rights
+}
