@@ -31,6 +31,11 @@ use crate::{
         },
         regs::BarMapping, //
     },
+    rdma::Registration,
+    verbs::{
+        self,
+        Verbs, //
+    }, //
 };
 
 /// Vectors that events need at least: one for completions, one for the rest.
@@ -120,7 +125,7 @@ fn qos(function: iidc::Function<'_>) -> QosParams {
 
 /// A bound function.
 pub(crate) struct Bound<'bound> {
-    hw: hw::device::Device<'bound>,
+    registration: Registration<'bound, Verbs>,
 }
 
 impl<'bound> Bound<'bound> {
@@ -152,7 +157,20 @@ impl<'bound> Bound<'bound> {
         })
         .inspect_err(|error| dev_err!(device, "the device does not come up: {:?}\n", error))?;
 
-        Ok(Self { hw })
+        let registration = verbs::register(device.as_ref(), pci, hw, function.netdev()?)
+            .inspect_err(|error| {
+                dev_err!(device, "the RDMA core does not take the device: {:?}\n", error)
+            })?;
+
+        // From here on the LAN driver passes RDMA packets to the device.
+        function.set_filter(function.vsi(), true)?;
+
+        Ok(Self { registration })
+    }
+
+    /// The device below the verbs.
+    fn hw(&self) -> &hw::device::Device<'bound> {
+        self.registration.data().get_ref().hw()
     }
 }
 
@@ -171,7 +189,10 @@ impl iidc::Driver for Ice {
     }
 
     #[doc(alias = "icrdma_remove")]
-    fn unbind<'bound>(_function: iidc::Function<'bound>, _data: Pin<&Self::Data<'bound>>) {}
+    fn unbind<'bound>(function: iidc::Function<'bound>, _data: Pin<&Self::Data<'bound>>) {
+        // `ice` has said why if it fails, and there is nothing else to be done.
+        let _ = function.set_filter(function.vsi(), false);
+    }
 
     #[doc(alias = "icrdma_iidc_event_handler")]
     fn event<'bound>(
@@ -180,8 +201,8 @@ impl iidc::Driver for Ice {
         event: Event,
     ) {
         match event {
-            Event::CriticalError(cause) => data.hw.critical_error(cause),
-            Event::ResetWarning => data.hw.function().expect_reset(),
+            Event::CriticalError(cause) => data.hw().critical_error(cause),
+            Event::ResetWarning => data.hw().function().expect_reset(),
             _ => {}
         }
     }
