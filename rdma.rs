@@ -15,6 +15,7 @@ mod attr;
 mod device;
 mod link;
 mod mmap;
+mod notifier;
 mod object;
 mod ops;
 mod qp_attr;
@@ -58,6 +59,11 @@ pub(crate) use self::{
         Caching,
         MmapEntry,
         NewUcontext, //
+    },
+    notifier::{
+        AddressEvent,
+        Listener,
+        Notifiers, //
     },
     object::{
         Ah,

@@ -4,8 +4,14 @@
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/inetdevice.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
+#include <net/addrconf.h>
+#include <net/ipv6.h>
+#include <net/neighbour.h>
+#include <net/netevent.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -49,6 +55,98 @@ bool irdma_helper_netif_running(const struct net_device *netdev)
 bool irdma_helper_netif_carrier_ok(const struct net_device *netdev)
 {
 	return netif_carrier_ok(netdev);
+}
+
+static struct net_device *real_netdev(struct net_device *netdev)
+{
+	return rdma_vlan_dev_real_dev(netdev) ?: netdev;
+}
+
+/* Local addresses come and go with these events only. */
+static bool address_event(unsigned long event, struct irdma_helper_address_event *out)
+{
+	ether_addr_copy(out->mac, out->netdev->dev_addr);
+	out->gone = event == NETDEV_DOWN;
+	return event == NETDEV_DOWN || event == NETDEV_UP || event == NETDEV_CHANGEADDR;
+}
+
+bool irdma_helper_inetaddr_event(unsigned long event, void *data,
+				 struct irdma_helper_address_event *out)
+{
+	const struct in_ifaddr *address = data;
+
+	out->netdev = real_netdev(address->ifa_dev->dev);
+	if (out->netdev->addr_len != ETH_ALEN)
+		return false;
+	ipv6_addr_set_v4mapped(address->ifa_address, (struct in6_addr *)out->ip);
+	return address_event(event, out);
+}
+
+bool irdma_helper_inet6addr_event(unsigned long event, void *data,
+				  struct irdma_helper_address_event *out)
+{
+	const struct inet6_ifaddr *address = data;
+
+	out->netdev = real_netdev(address->idev->dev);
+	if (out->netdev->addr_len != ETH_ALEN)
+		return false;
+	memcpy(out->ip, &address->addr, sizeof(out->ip));
+	return address_event(event, out);
+}
+
+bool irdma_helper_netevent(unsigned long event, void *data,
+			   struct irdma_helper_address_event *out)
+{
+	struct neighbour *neigh = data;
+
+	/* Other events come with other data. */
+	if (event != NETEVENT_NEIGH_UPDATE || neigh->dev->addr_len != ETH_ALEN)
+		return false;
+
+	out->netdev = real_netdev(neigh->dev);
+	switch (neigh->tbl->family) {
+	case AF_INET:
+		ipv6_addr_set_v4mapped(*(__be32 *)neigh->primary_key, (struct in6_addr *)out->ip);
+		break;
+	case AF_INET6:
+		memcpy(out->ip, neigh->primary_key, sizeof(out->ip));
+		break;
+	default:
+		return false;
+	}
+	neigh_ha_snapshot(out->mac, neigh, neigh->dev);
+	out->gone = !(READ_ONCE(neigh->nud_state) & NUD_VALID);
+	return true;
+}
+
+int irdma_helper_register_inetaddr(struct notifier_block *nb)
+{
+	return register_inetaddr_notifier(nb);
+}
+
+int irdma_helper_unregister_inetaddr(struct notifier_block *nb)
+{
+	return unregister_inetaddr_notifier(nb);
+}
+
+int irdma_helper_register_inet6addr(struct notifier_block *nb)
+{
+	return register_inet6addr_notifier(nb);
+}
+
+int irdma_helper_unregister_inet6addr(struct notifier_block *nb)
+{
+	return unregister_inet6addr_notifier(nb);
+}
+
+int irdma_helper_register_netevent(struct notifier_block *nb)
+{
+	return register_netevent_notifier(nb);
+}
+
+int irdma_helper_unregister_netevent(struct notifier_block *nb)
+{
+	return unregister_netevent_notifier(nb);
 }
 
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle)

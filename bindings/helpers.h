@@ -12,6 +12,7 @@ struct device;
 struct ib_ucontext;
 struct ib_udata;
 struct net_device;
+struct notifier_block;
 struct rdma_user_mmap_entry;
 struct uverbs_attr_bundle;
 struct vm_area_struct;
@@ -29,6 +30,30 @@ unsigned int irdma_helper_netdev_mtu(const struct net_device *netdev);
 void irdma_helper_netdev_mac(const struct net_device *netdev, u8 *mac);
 bool irdma_helper_netif_running(const struct net_device *netdev);
 bool irdma_helper_netif_carrier_ok(const struct net_device *netdev);
+
+/*
+ * linux/inetdevice.h, net/addrconf.h and net/netevent.h: what a notification
+ * says about an IP address. The parsers return whether it says anything.
+ */
+struct irdma_helper_address_event {
+	struct net_device *netdev;	/* the real one below a VLAN */
+	u8 ip[16];			/* IPv4 mapped to IPv6 */
+	u8 mac[6];
+	bool gone;
+};
+
+bool irdma_helper_inetaddr_event(unsigned long event, void *data,
+				 struct irdma_helper_address_event *out);
+bool irdma_helper_inet6addr_event(unsigned long event, void *data,
+				  struct irdma_helper_address_event *out);
+bool irdma_helper_netevent(unsigned long event, void *data,
+			   struct irdma_helper_address_event *out);
+int irdma_helper_register_inetaddr(struct notifier_block *nb);
+int irdma_helper_unregister_inetaddr(struct notifier_block *nb);
+int irdma_helper_register_inet6addr(struct notifier_block *nb);
+int irdma_helper_unregister_inet6addr(struct notifier_block *nb);
+int irdma_helper_register_netevent(struct notifier_block *nb);
+int irdma_helper_unregister_netevent(struct notifier_block *nb);
 
 /* rdma/uverbs_ioctl.h; both give NULL for NULL. */
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle);
