@@ -16,12 +16,14 @@
 
 pub mod bits;
 pub mod context;
+pub mod ddp;
 pub mod e810;
 pub mod faults;
 pub mod interrupts;
 pub mod machine;
 pub mod memory;
 pub mod nic;
+pub mod pci;
 pub mod rdma;
 pub mod server;
 pub mod testing;
