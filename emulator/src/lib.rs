@@ -16,6 +16,7 @@
 
 pub mod bits;
 pub mod context;
+pub mod control;
 pub mod ddp;
 pub mod e810;
 pub mod faults;
@@ -25,6 +26,7 @@ pub mod memory;
 pub mod nic;
 pub mod pci;
 pub mod rdma;
+pub mod remote;
 pub mod server;
 pub mod testing;
 pub mod trace;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A wire that ends at another emulator: a Unix socket. The emulator that
+//! comes first listens, the other connects.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::mpsc::{channel, Sender};
+use std::sync::Arc;
+
+use crate::machine::Shared;
+use crate::wire::{Message, MESSAGE_HEAD};
+
+/// A writer that hands messages to the thread that owns the socket, so that
+/// nobody waits for a slow peer with the machine locked.
+struct Outgoing(Sender<Vec<u8>>);
+
+impl Write for Outgoing {
+    fn write(&mut self, message: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .send(message.to_vec())
+            .map_err(|_| std::io::ErrorKind::BrokenPipe)?;
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The socket to the other emulator, not yet in use.
+pub struct Remote {
+    stream: UnixStream,
+    sender: Sender<Vec<u8>>,
+}
+
+impl Remote {
+    /// Connects to the emulator that listens at `path`, or listens there and
+    /// waits for the other one.
+    pub fn open(path: &Path) -> std::io::Result<Self> {
+        let stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(_) => {
+                let _ = std::fs::remove_file(path);
+                UnixListener::bind(path)?.accept()?.0
+            }
+        };
+        let (sender, receiver) = channel::<Vec<u8>>();
+        let mut out = stream.try_clone()?;
+        std::thread::spawn(move || {
+            for message in receiver {
+                if out.write_all(&message).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Remote { stream, sender })
+    }
+
+    /// Returns a writer of messages.
+    pub fn writer(&self) -> Box<dyn Write + Send> {
+        Box::new(Outgoing(self.sender.clone()))
+    }
+
+    /// Hands what arrives to the machine, in a thread of its own.
+    pub fn start(self, shared: Arc<Shared>) {
+        std::thread::spawn(move || {
+            let mut stream = self.stream;
+            while let Some(message) = receive(&mut stream) {
+                shared.with(|machine, now| machine.message(message, now));
+            }
+        });
+    }
+}
+
+fn receive(stream: &mut UnixStream) -> Option<Message> {
+    let mut head = [0; MESSAGE_HEAD];
+    stream.read_exact(&mut head).ok()?;
+    let mut payload = vec![0; Message::payload_len(&head)?];
+    stream.read_exact(&mut payload).ok()?;
+    Message::parse(&head, payload)
+}
