@@ -2,6 +2,9 @@
 
 //! KUnit suites, compiled in by `make IRDMA_KUNIT=1`.
 
+mod hw_cqp;
+mod hw_events;
+mod hw_hmc;
 mod memory;
 mod uk_cq;
 mod uk_queues;
