@@ -94,7 +94,8 @@ impl RegionBase {
         match self {
             RegionBase::Contiguous(_) => 0,
             RegionBase::Level1(_) => 1,
-            RegionBase::Level2(_) => 2,
+            // The field is wider than the levels are many: 2 is reserved.
+            RegionBase::Level2(_) => 3,
         }
     }
 
