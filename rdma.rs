@@ -28,7 +28,10 @@ mod wc;
 mod work;
 mod wr;
 
-pub(crate) use crate::bindings::netdev::NetDevice;
+pub(crate) use crate::bindings::{
+    netdev::NetDevice,
+    rdma_driver_id_RDMA_DRIVER_IRDMA as DRIVER_IRDMA, //
+};
 
 pub(crate) use self::{
     address::{

@@ -82,10 +82,6 @@ pub(crate) use self::{
     ucontext::Ucontext, //
 };
 
-/// Number by which the user-space library finds its driver (`enum rdma_driver_id`).
-#[doc(alias = "RDMA_DRIVER_IRDMA")]
-const DRIVER_ID: u32 = 11;
-
 /// The driver, for the RDMA core.
 pub(crate) struct Verbs;
 
@@ -130,7 +126,7 @@ impl Operations for Verbs {
     type Qp = Qp;
     type Mr = Mr;
 
-    const DRIVER_ID: u32 = DRIVER_ID;
+    const DRIVER_ID: u32 = rdma::DRIVER_IRDMA;
     // CAST: Widening.
     const ABI_VERSION: u32 = abi::VERSION as u32;
 
@@ -249,11 +245,7 @@ impl Operations for Verbs {
         Ok(())
     }
 
-    fn post_send(
-        dev: &Device<'_>,
-        qp: &rdma::Qp<Self>,
-        wrs: &mut SendWrs<'_, Self>,
-    ) -> Result {
+    fn post_send(dev: &Device<'_>, qp: &rdma::Qp<Self>, wrs: &mut SendWrs<'_, Self>) -> Result {
         qp.data()
             .kernel()?
             .post_send(dev.function().doorbells(), wrs)
@@ -263,11 +255,7 @@ impl Operations for Verbs {
         qp.data().kernel()?.post_recv(wrs)
     }
 
-    fn get_dma_mr(
-        dev: &Device<'_>,
-        pd: &rdma::Pd<Self>,
-        access: Access,
-    ) -> Result<(Mr, MrKeys)> {
+    fn get_dma_mr(dev: &Device<'_>, pd: &rdma::Pd<Self>, access: Access) -> Result<(Mr, MrKeys)> {
         Mr::dma(dev, pd.data(), access)
     }
 

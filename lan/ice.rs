@@ -159,7 +159,11 @@ impl<'bound> Bound<'bound> {
 
         let registration = verbs::register(device.as_ref(), pci, hw, function.netdev()?)
             .inspect_err(|error| {
-                dev_err!(device, "the RDMA core does not take the device: {:?}\n", error)
+                dev_err!(
+                    device,
+                    "the RDMA core does not take the device: {:?}\n",
+                    error
+                )
             })?;
 
         // From here on the LAN driver passes RDMA packets to the device.

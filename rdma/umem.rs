@@ -88,7 +88,8 @@ impl Umem {
     pub(crate) fn best_page_size(&mut self, sizes: u64, virt: u64) -> Option<PageSize> {
         // CAST: `c_ulong` has the 64 bits of a DMA address.
         // SAFETY: The memory is valid, and we have it alone.
-        let size = unsafe { bindings::ib_umem_find_best_pgsz(self.0.as_ptr(), sizes as c_ulong, virt) };
+        let size =
+            unsafe { bindings::ib_umem_find_best_pgsz(self.0.as_ptr(), sizes as c_ulong, virt) };
         (size != 0).then_some(PageSize(size))
     }
 
@@ -122,12 +123,7 @@ impl Umem {
         let iter = unsafe {
             let umem = self.0.as_ref();
             let table = &umem.sgt_append.sgt;
-            bindings::__rdma_block_iter_start(
-                iter.as_mut_ptr(),
-                table.sgl,
-                table.nents,
-                size.0,
-            );
+            bindings::__rdma_block_iter_start(iter.as_mut_ptr(), table.sgl, table.nents, size.0);
             let mut iter = iter.assume_init();
             // The first page holds the first byte, which the first segment may come before.
             let offset = umem.address as usize & (PAGE_SIZE - 1);

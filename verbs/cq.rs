@@ -141,12 +141,7 @@ impl Cq {
         Ok((cq, granted))
     }
 
-    fn for_kernel(
-        dev: &Device<'_>,
-        link: &Arc<CqLink>,
-        number: u32,
-        cqe: u32,
-    ) -> Result<Self> {
+    fn for_kernel(dev: &Device<'_>, link: &Arc<CqLink>, number: u32, cqe: u32) -> Result<Self> {
         let entries = sizing::cq_entries(dev.limits(), cqe)?;
         let kernel = KernelCq::new(dev.function().parent(), link.clone(), number, entries)?;
 

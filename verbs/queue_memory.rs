@@ -111,8 +111,7 @@ impl QueueMemory {
             in_use: Atomic::new(false),
             _umem: umem,
         };
-        if !memory.is_contiguous(0, split.first)
-            || !memory.is_contiguous(split.first, split.second)
+        if !memory.is_contiguous(0, split.first) || !memory.is_contiguous(split.first, split.second)
         {
             let list = dev.hw().page_list(listed, Depth::One)?;
 

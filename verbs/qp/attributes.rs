@@ -196,13 +196,7 @@ impl Attributes {
 
     /// Takes over a path of which the device knows the neighbour by `arp_index`. Its priority is
     /// that of the queue set `qs_handle`.
-    pub(super) fn set_path(
-        &mut self,
-        path: &Path,
-        arp_index: u16,
-        qs_handle: u16,
-        local_qpn: u32,
-    ) {
+    pub(super) fn set_path(&mut self, path: &Path, arp_index: u16, qs_handle: u16, local_qpn: u32) {
         let context = &mut self.context;
 
         context.hop_limit = path.hop_limit;

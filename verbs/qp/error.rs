@@ -93,13 +93,7 @@ impl QpShared {
     /// for a user in the kernel.
     #[doc(alias = "irdma_flush_wqes")]
     #[doc(alias = "irdma_hw_flush_wqes")]
-    pub(super) fn flush(
-        &self,
-        function: &Function<'_>,
-        sq: bool,
-        rq: bool,
-        cause: Option<&Cause>,
-    ) {
+    pub(super) fn flush(&self, function: &Function<'_>, sq: bool, rq: bool, cause: Option<&Cause>) {
         if !sq && !rq {
             return;
         }
