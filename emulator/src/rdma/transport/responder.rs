@@ -12,8 +12,10 @@ use super::{Access, Completion, Counter, Endpoint, Event, Host, Psn, Right, Sour
 use crate::rdma::packet::{Aeth, Ext, Opcode, Packet, Reth, Syndrome};
 use crate::rdma::wqe::{RecvWqe, WqeError};
 
-/// The message that is being received.
+/// The message that is being received. There is one a queue pair, so its
+/// size does not matter, while a box would be an allocation a message.
 #[derive(Debug, Default)]
+#[allow(clippy::large_enum_variant)]
 enum Message {
     #[default]
     None,

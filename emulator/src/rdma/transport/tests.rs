@@ -2,7 +2,9 @@
 //! Two queue pairs and a wire between them, under a small model of a driver.
 
 mod datagrams;
+mod device;
 mod errors;
 mod loss;
 mod messages;
 pub(in crate::rdma) mod rig;
+mod speed;

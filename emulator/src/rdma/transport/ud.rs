@@ -40,7 +40,6 @@ impl Endpoint {
             return Err(code::INVALID_AH_ENTRY);
         }
         let path = Path {
-            src_mac: self.context.mac,
             src_port: self.context.source_port,
             ..handle.path
         };

@@ -6,10 +6,7 @@ use crate::rdma::transport::*;
 use crate::rdma::wqe::op;
 
 /// Loses the `n`-th frame that `which` picks.
-fn lose_nth(
-    n: usize,
-    which: impl Fn(bool, Opcode) -> bool + 'static,
-) -> Box<dyn FnMut(bool, &[u8]) -> Fate> {
+fn lose_nth(n: usize, which: impl Fn(bool, Opcode) -> bool + 'static) -> Judge {
     let mut seen = 0;
     Box::new(move |from_a, frame| {
         let opcode = parse(frame, true).unwrap().bth.opcode;

@@ -221,7 +221,7 @@ fn reads_are_limited_to_ord_and_fences_hold() {
 #[test]
 fn fast_register_then_use_then_invalidate() {
     let mut pair = Pair::rc();
-    let stag = 0x4242_07u32;
+    let stag = 0x0042_4207_u32;
     let register = |stag: u32| {
         vec![
             DATA + 0x2000,

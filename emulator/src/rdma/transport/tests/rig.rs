@@ -382,7 +382,7 @@ pub(crate) fn context(number: u32, me: u8, peer: u8) -> QpContext {
     words[4] = 0x0a00_0000 + u64::from(peer);
     words[6] = 1024 << 16;
     words[7] = 0xffff << 32 | 5 << 48;
-    words[8] = 0x1111_1111 << 32 | u64::from(peer) + 16;
+    words[8] = (0x1111_1111 << 32) | (u64::from(peer) + 16);
     // The peer's first PSN is its number times 0x10000, less some to wrap soon.
     words[10] = (u64::from(me) * 0x10000).wrapping_sub(0x10003) & 0xff_ffff;
     words[11] = (u64::from(peer) * 0x10000).wrapping_sub(0x10003) & 0xff_ffff;
@@ -426,13 +426,15 @@ pub(crate) enum Fate {
     Corrupt,
 }
 
+/// Decides about each frame; the flag says that it comes from `a`.
+pub(crate) type Judge = Box<dyn FnMut(bool, &[u8]) -> Fate>;
+
 /// Two nodes and the wire.
 pub(crate) struct Pair {
     pub(crate) a: Node,
     pub(crate) b: Node,
     pub(crate) now: u64,
-    /// Decides about each frame; the flag: it comes from `a`.
-    pub(crate) fate: Box<dyn FnMut(bool, &[u8]) -> Fate>,
+    pub(crate) fate: Judge,
     /// All frames that were put on the wire.
     pub(crate) log: Vec<Vec<u8>>,
     queue: VecDeque<(bool, Vec<u8>)>,
