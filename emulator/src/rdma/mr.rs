@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory regions and windows: who may touch which bytes, and where those bytes are.
 
+use super::fpm::Object;
 use super::hmc::Hmc;
 use super::{Rdma, Reported};
 use crate::context::Context;
@@ -104,10 +105,24 @@ pub(crate) struct Mapping {
     pub qp: Option<u32>,
 }
 
+/// Fewest bits of an STag that number its region; the committed count may take more.
+const MIN_INDEX_BITS: u32 = 14;
+
+/// Splits the 24-bit index of an STag: the number of the region, and above it the bits that the driver draws at
+/// random when it allocates the STag. They are no part of the number, but an access must repeat them.
+pub(crate) fn split_index(rdma: &Rdma, index: u32) -> (u32, u32) {
+    let count = rdma.hmc.count(Object::Mr);
+    let bits = count.next_power_of_two().trailing_zeros();
+    let bits = bits.max(MIN_INDEX_BITS);
+    (index & ((1 << bits) - 1), index >> bits)
+}
+
 /// An STag that the driver allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mr {
     pub index: u32,
+    /// The driver's own bits above the index.
+    pub tag: u32,
     pub key: u8,
     pub kind: Kind,
     pub pd: u32,
@@ -262,12 +277,21 @@ fn guard(rdma: &Rdma, cx: &mut Context<'_>, segments: Segments) -> Result<Segmen
 
 /// Finds the region or window of an STag by index and key.
 pub(crate) fn find(rdma: &Rdma, stag: u32) -> Result<Mr, AccessError> {
-    let (index, key) = (stag >> 8, stag as u8);
-    if index >= rdma.hmc.count(super::fpm::Object::Mr) {
+    let mr = find_index(rdma, stag >> 8)?;
+    if mr.mapping.is_some() && mr.key != stag as u8 {
+        return Err(AccessError::BadKey);
+    }
+    Ok(mr)
+}
+
+/// Finds the region or window of an STag by its 24-bit index alone.
+fn find_index(rdma: &Rdma, index: u32) -> Result<Mr, AccessError> {
+    let (index, tag) = split_index(rdma, index);
+    if index >= rdma.hmc.count(Object::Mr) {
         return Err(AccessError::BadIndex);
     }
     let mr = rdma.mrs.get(&index).ok_or(AccessError::UnallocatedStag)?;
-    if mr.mapping.is_some() && mr.key != key {
+    if mr.tag != tag {
         return Err(AccessError::BadKey);
     }
     Ok(*mr)
@@ -344,6 +368,7 @@ fn page_address(
 /// A fast registration, as the work request describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FastRegister {
+    /// The 24-bit index.
     pub index: u32,
     pub key: u8,
     pub mapping: Mapping,
@@ -355,9 +380,10 @@ pub(crate) fn fast_register(
     requester: Requester,
     request: FastRegister,
 ) -> Result<(), AccessError> {
+    let index = find_index(rdma, request.index)?.index;
     let mr = rdma
         .mrs
-        .get_mut(&request.index)
+        .get_mut(&index)
         .ok_or(AccessError::UnallocatedStag)?;
     if mr.kind != Kind::Region {
         return Err(AccessError::FastRegWindow);
@@ -411,7 +437,8 @@ pub(crate) fn invalidate(
 
 /// A window over this region is gone.
 pub(crate) fn unbind(rdma: &mut Rdma, parent_stag: u32) {
-    if let Some(parent) = rdma.mrs.get_mut(&(parent_stag >> 8)) {
+    let (index, _) = split_index(rdma, parent_stag >> 8);
+    if let Some(parent) = rdma.mrs.get_mut(&index) {
         parent.windows = parent.windows.saturating_sub(1);
     }
 }
@@ -424,11 +451,7 @@ pub(crate) fn bind(
     parent_stag: u32,
     mapping: Mapping,
 ) -> Result<(), AccessError> {
-    let window = rdma
-        .mrs
-        .get(&(window_stag >> 8))
-        .copied()
-        .ok_or(AccessError::UnallocatedStag)?;
+    let window = find_index(rdma, window_stag >> 8)?;
     let Kind::Window { wide } = window.kind else {
         return Err(AccessError::BindOfRegion);
     };
@@ -440,6 +463,7 @@ pub(crate) fn bind(
     }
     let old_parent = window.mapping.and_then(|m| m.parent);
     let mut bound = None;
+    let mut region_index = None;
     if mapping.length != 0 {
         let parent = find(rdma, parent_stag).map_err(|_| AccessError::BindParent)?;
         let region = parent.mapping.ok_or(AccessError::BindParent)?;
@@ -462,6 +486,7 @@ pub(crate) fn bind(
         if mapping.start < base || end.is_none_or(|end| end > limit) {
             return Err(AccessError::BindBounds);
         }
+        region_index = Some(parent.index);
         bound = Some(Mapping {
             parent: Some(parent_stag),
             qp: wide.then_some(requester.qp),
@@ -471,12 +496,10 @@ pub(crate) fn bind(
     if let Some(old) = old_parent {
         unbind(rdma, old);
     }
-    if bound.is_some() {
-        if let Some(parent) = rdma.mrs.get_mut(&(parent_stag >> 8)) {
-            parent.windows += 1;
-        }
+    if let Some(parent) = region_index.and_then(|index| rdma.mrs.get_mut(&index)) {
+        parent.windows += 1;
     }
-    if let Some(window) = rdma.mrs.get_mut(&(window_stag >> 8)) {
+    if let Some(window) = rdma.mrs.get_mut(&window.index) {
         window.key = window_stag as u8;
         window.mapping = bound;
     }

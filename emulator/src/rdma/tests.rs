@@ -253,7 +253,8 @@ fn a_resized_queue_goes_on_in_the_new_ring() {
 fn regions_are_checked_and_resolved() {
     let mut d = Driver::probed();
     let block = d.alloc(8192, 4096);
-    let stag = 0x1_23;
+    // Region 1 with the driver's own bits 0x155 above its number, key 0x23.
+    let stag = (0x155 << 22) | 0x1_23;
     d.register(stag, 0x7f00_0000_0100, block, 0x1000, 0x0b);
     let mut check = |stag, address, length, rights, who| {
         d.with(|rdma, cx| mr::check(rdma, cx, stag, address, length, rights, who))
@@ -294,8 +295,12 @@ fn regions_are_checked_and_resolved() {
         Err(AccessError::UnallocatedStag)
     );
     assert_eq!(
-        check(0xffff_ff00, 0, 1, Rights::LOCAL_READ, me),
+        check(0x0010_0000, 0, 1, Rights::LOCAL_READ, me),
         Err(AccessError::BadIndex)
+    );
+    assert_eq!(
+        check(0x1_23, start, 1, Rights::LOCAL_READ, me),
+        Err(AccessError::BadKey)
     );
     let other = requester(4, false);
     assert_eq!(

@@ -5,13 +5,14 @@ use serde_json::json;
 
 use super::super::fpm::Object;
 use super::super::layout::wqe;
-use super::super::mr::{Kind, Mapping, Mr, PageSize, Rights, Translation};
+use super::super::mr::{split_index, unbind, Kind, Mapping, Mr, PageSize, Rights, Translation};
 use super::super::Rdma;
 use super::{Command, Done, Failure, Outcome};
 use crate::context::Context;
 
-fn index(c: &Command) -> u32 {
-    c.get32(2, wqe::STAG_INDEX)
+/// The region's number and the driver's own bits above it.
+fn index(rdma: &Rdma, c: &Command) -> (u32, u32) {
+    split_index(rdma, c.get32(2, wqe::STAG_INDEX))
 }
 
 fn pd(rdma: &Rdma, c: &Command) -> u32 {
@@ -19,14 +20,14 @@ fn pd(rdma: &Rdma, c: &Command) -> u32 {
 }
 
 /// Checks that the STag may be made: in range, not in use, backed by memory.
-fn check_new(rdma: &Rdma, cx: &mut Context<'_>, c: &Command) -> Result<u32, Failure> {
-    let index = index(c);
+fn check_new(rdma: &Rdma, cx: &mut Context<'_>, c: &Command) -> Result<(u32, u32), Failure> {
+    let (index, tag) = index(rdma, c);
     if index == 0 || rdma.mrs.contains_key(&index) {
         let text = format!("STag {index:#x} exists or is reserved");
         return Err(c.refuse(cx, Failure::INVALID_ID, text));
     }
     rdma.hmc.check_backing(cx, Object::Mr, index)?;
-    Ok(index)
+    Ok((index, tag))
 }
 
 fn page_size(cx: &mut Context<'_>, c: &Command) -> Result<PageSize, Failure> {
@@ -53,7 +54,7 @@ fn translation(cx: &mut Context<'_>, c: &Command) -> Result<Translation, Failure
 
 /// ALLOC_STAG: a region for fast registration, or a memory window.
 pub(super) fn allocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outcome {
-    let index = check_new(rdma, cx, c)?;
+    let (index, tag) = check_new(rdma, cx, c)?;
     let pd = pd(rdma, c);
     let (kind, max_length) = if c.flag(wqe::STAG_IS_MR) {
         page_size(cx, c)?;
@@ -72,6 +73,7 @@ pub(super) fn allocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
         index,
         Mr {
             index,
+            tag,
             key: 0,
             kind,
             pd,
@@ -87,7 +89,7 @@ pub(super) fn allocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
 
 /// REG_MR: a region that is valid at once. Length zero is the kernel's key to all of memory.
 pub(super) fn register(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outcome {
-    let index = check_new(rdma, cx, c)?;
+    let (index, tag) = check_new(rdma, cx, c)?;
     let page_size = page_size(cx, c)?;
     let translation = translation(cx, c)?;
     let length = c.get(1, wqe::STAG_LENGTH);
@@ -138,6 +140,7 @@ pub(super) fn register(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
         index,
         Mr {
             index,
+            tag,
             key: c.get(2, wqe::STAG_KEY) as u8,
             kind: Kind::Region,
             pd: pd(rdma, c),
@@ -195,28 +198,32 @@ fn check_translation(
 }
 
 pub(super) fn query(rdma: &mut Rdma, _cx: &mut Context<'_>, c: &Command) -> Outcome {
-    match rdma.mrs.get(&index(c)) {
-        Some(mr) if mr.mapping.is_some() => Ok(Done::OK),
+    let (index, tag) = index(rdma, c);
+    match rdma.mrs.get(&index) {
+        Some(mr) if mr.mapping.is_some() && mr.tag == tag => Ok(Done::OK),
         _ => Err(Failure::STAG_INVALID),
     }
 }
 
 pub(super) fn deallocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outcome {
-    let index = index(c);
+    let (index, tag) = index(rdma, c);
     let Some(mr) = rdma.mrs.get(&index).copied() else {
         let text = format!("STag {index:#x} does not exist");
         return Err(c.refuse(cx, Failure::INVALID_ID, text));
     };
     let is_region = mr.kind == Kind::Region;
-    if is_region != c.flag(wqe::STAG_IS_MR) || mr.pd != pd(rdma, c) {
-        let text = format!("STag {index:#x} is a {:?} of PD {}", mr.kind, mr.pd);
+    if is_region != c.flag(wqe::STAG_IS_MR) || mr.pd != pd(rdma, c) || mr.tag != tag {
+        let text = format!(
+            "STag {index:#x} is a {:?} of PD {}, tag {:#x}",
+            mr.kind, mr.pd, mr.tag
+        );
         return Err(c.refuse(cx, Failure::INVALID_COMMAND, text));
     }
     if mr.windows != 0 {
         return Err(Failure::IN_USE);
     }
     if let Some(parent) = mr.mapping.and_then(|m| m.parent) {
-        super::super::mr::unbind(rdma, parent);
+        unbind(rdma, parent);
     }
     rdma.mrs.remove(&index);
     Ok(Done::OK)
