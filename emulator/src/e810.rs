@@ -170,6 +170,7 @@ impl E810 {
                     const VALID: u32 = 1 << 31;
                     VALID | u32::from(cx.interrupts.count().saturating_sub(1)) << 12
                 }
+                Active::FilterSpace => self.resources.filter_space(),
                 // A reset is done as soon as it is asked for.
                 Active::FunctionReset | Active::ResetTrigger => 0,
                 Active::ResetStatus => self.reset_status(),
@@ -213,7 +214,7 @@ impl E810 {
                     cx.violation("register", format!("GLINT_DYN_CTL({index}) written"));
                 }
             }
-            Active::Oicr | Active::VectorRange | Active::ResetStatus => {}
+            Active::Oicr | Active::VectorRange | Active::FilterSpace | Active::ResetStatus => {}
             Active::OicrEnable => cx.interrupts.set_other_enabled(value),
             Active::OicrControl => cx.interrupts.set_other_control(value),
             Active::FunctionReset => {

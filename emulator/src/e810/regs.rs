@@ -42,6 +42,8 @@ pub enum Active {
     OicrControl,
     /// PFINT_ALLOC: the vectors that the function has.
     VectorRange,
+    /// PFQF_FD_SIZE: flow-director filters that the function has taken.
+    FilterSpace,
     /// PFGEN_CTRL: function reset.
     FunctionReset,
     /// GLGEN_RTRIG: core and global reset.
@@ -287,6 +289,7 @@ pub static TABLE: &[Spec] = &[
     storage("GLFLXP_RXDID_FLAGS", 0x45d000, 5 * 64),
     // Flow-director filters: 512 guaranteed, 512 best effort.
     constant("GLQF_FD_SIZE", 0x460010, 512 << 16 | 512),
+    active("PFQF_FD_SIZE", 0x460100, 1, A::FilterSpace),
     storage("QRXFLXP_CNTXT", 0x480000, QUEUES),
 ];
 

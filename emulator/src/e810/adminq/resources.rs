@@ -18,6 +18,10 @@ pub const VSI_LIST: u16 = 0x03;
 /// Type of a list of VSIs that a VLAN is allowed for.
 pub const PRUNE_LIST: u16 = 0x04;
 
+/// Flow-director entries, guaranteed and shared.
+const FILTERS: u16 = 0x22;
+const FILTERS_SHARED: u16 = 0x23;
+
 /// Returns how many numbers of a type there are. Drivers index arrays of
 /// exactly these sizes without a check of their own.
 fn pool_size(kind: u16) -> Option<u16> {
@@ -27,7 +31,7 @@ fn pool_size(kind: u16) -> Option<u16> {
         0x05 => Some(64),
         // Flow director: counter blocks, guaranteed and shared entries.
         0x21 => Some(16),
-        0x22 | 0x23 => Some(512),
+        FILTERS | FILTERS_SHARED => Some(512),
         // Profile builder: profile ids of switch, ACL, FD, RSS, PE ...
         0x48 | 0x50 | 0x58 | 0x60 | 0x68 => Some(128),
         // ... and their TCAM entries.
@@ -40,6 +44,8 @@ fn pool_size(kind: u16) -> Option<u16> {
 #[derive(Debug, Default)]
 pub struct Resources {
     taken: BTreeMap<u16, BTreeSet<u16>>,
+    /// Numbers that a reset took away: a driver may still give them back.
+    lost: BTreeSet<(u16, u16)>,
     locks: BTreeSet<u16>,
 }
 
@@ -115,16 +121,16 @@ impl Resources {
         } else {
             (first..first.saturating_add(count)).collect()
         };
-        let Some(taken) = self.taken.get_mut(&kind) else {
-            cx.violation("adminq", format!("free of resource type {kind:#x}"));
-            return Err(AqError::Invalid);
-        };
+        let taken = self.taken.entry(kind).or_default();
         let missing: Vec<u16> = numbers
             .iter()
             .copied()
             .filter(|n| !taken.remove(n))
             .collect();
         if !missing.is_empty() {
+            if missing.iter().all(|&n| self.lost.remove(&(kind, n))) {
+                return Err(AqError::NoEntry);
+            }
             cx.violation(
                 "adminq",
                 format!("free of resources {missing:?} of type {kind:#x}, not taken"),
@@ -134,9 +140,19 @@ impl Resources {
         Ok((kind, numbers))
     }
 
+    /// PFQF_FD_SIZE: guaranteed and shared filter entries taken.
+    pub fn filter_space(&self) -> u32 {
+        let count = |kind| self.taken.get(&kind).map_or(0, BTreeSet::len) as u32;
+        count(FILTERS_SHARED) << 16 | count(FILTERS)
+    }
+
     /// Function reset.
     pub fn reset(&mut self) {
-        *self = Resources::default();
+        self.lost = std::mem::take(&mut self.taken)
+            .into_iter()
+            .flat_map(|(kind, numbers)| numbers.into_iter().map(move |n| (kind, n)))
+            .collect();
+        self.locks.clear();
     }
 }
 
@@ -193,6 +209,23 @@ mod tests {
             .free(&mut bench.context(), &mut command(0x22, 512, &[0]))
             .unwrap();
         assert!(resources.allocate(&mut command(0x22, 512, &[7])).is_ok());
+    }
+
+    #[test]
+    fn lost_in_a_reset() {
+        let mut bench = Bench::new(0x1000);
+        let mut resources = Resources::default();
+        resources.allocate(&mut command(0x22, 512, &[7])).unwrap();
+        resources.allocate(&mut command(0x21, 1, &[7])).unwrap();
+        assert_eq!(resources.filter_space(), 512);
+        resources.reset();
+        assert_eq!(resources.filter_space(), 0);
+        let mut cx = bench.context();
+        let mut free = command(0x21, 1, &[0]);
+        assert!(resources.free(&mut cx, &mut free).is_err());
+        assert_eq!(cx.violations.count(), 0);
+        assert!(resources.free(&mut cx, &mut free).is_err());
+        assert_eq!(cx.violations.count(), 1);
     }
 
     #[test]

@@ -285,7 +285,8 @@ impl Switch {
             rss_key: [0; RSS_KEY],
             rss_table: vec![0; RSS_TABLE.0.into()],
         };
-        merge(&mut vsi.properties, &command.buffer);
+        // A new VSI takes all properties, marked valid or not.
+        put(&mut vsi.properties, 0, &command.buffer);
         self.vsis.insert(number, vsi);
         self.publish(cx);
         self.reply(command, number);
@@ -492,8 +493,6 @@ fn merge(properties: &mut [u8; PROPERTIES], new: &[u8]) {
             }
         }
     }
-    let valid = le16(properties, 0) | valid as u16;
-    put(properties, 0, &valid.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -507,7 +506,6 @@ pub(crate) mod tests {
             buffer: vec![0; PROPERTIES],
             ..Command::default()
         };
-        command.put_buffer(0, &0xffffu16.to_le_bytes());
         for &(at, value) in properties {
             command.put_buffer(at, &[value]);
         }
