@@ -158,7 +158,6 @@ pub mod wqe {
     pub const LEAF_SIZE: Field = Field::new(45, 44);
     pub const CQ_CHECK_OVERFLOW: Field = Field::bit(46);
     pub const VIRTUAL: Field = Field::bit(47);
-    pub const CQ_CEQE_MASK: Field = Field::bit(48);
     pub const CQ_CEQ_VALID: Field = Field::bit(49);
     pub const CQ_LARGE_ENTRIES: Field = Field::bit(61);
     pub const FIRST_PBLE: Field = Field::new(27, 0);

@@ -318,7 +318,8 @@ impl Driver {
     }
 
     pub fn cq_command(opcode: u64, id: u32, queue: Queue) -> [u64; 8] {
-        let header = u64::from(id) | (1 << 49) | (1 << 46) | (opcode << 32);
+        // Drivers set the CEQE mask bit (48): events come only when the queue is armed.
+        let header = u64::from(id) | (3 << 48) | (1 << 46) | (opcode << 32);
         [
             queue.entries.into(),
             id.into(),

@@ -93,7 +93,7 @@ pub(super) fn create_cq(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> O
         return Err(failure);
     }
     let mut cq = Cq::new(id, ring, shadow);
-    cq.ceq = ceq.filter(|_| !c.flag(wqe::CQ_CEQE_MASK));
+    cq.ceq = ceq;
     cq.context = c.get(1, wqe::CQ_CONTEXT);
     cq.check_overflow = c.flag(wqe::CQ_CHECK_OVERFLOW);
     rdma.cqs.insert(id, cq);
