@@ -241,7 +241,7 @@ impl<'a> Aeq<'a> {
 
             if event.overflow {
                 dev_err!(
-                    self.function.parent(),
+                    self.function.device(),
                     "the asynchronous event queue overflowed\n"
                 );
                 self.function.request_reset();

@@ -223,7 +223,7 @@ impl<'a> Ccq<'a> {
 
         // The first completion in it is that of its own creation.
         function.cqp.attach_ccq(memory.clone());
-        if let Err(error) = function.execute(&command) {
+        if let Err(error) = function.execute_first(&command) {
             function.cqp.detach_ccq();
             if error == ETIMEDOUT {
                 function.bury(memory);

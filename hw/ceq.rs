@@ -265,7 +265,7 @@ impl<'a> Ceq<'a> {
         }
 
         dev_err!(
-            self.function.parent(),
+            self.function.device(),
             "completion event queue {} never ends\n",
             self.id
         );

@@ -278,6 +278,9 @@ struct Memory {
 
 /// A queue that the device knows; it is taken away from the device on drop.
 struct Live<'a> {
+    /// What messages name.
+    device: &'a Device<Bound>,
+    /// What does the DMA.
     parent: &'a Device<Bound>,
     regs: Regs<'a>,
     memory: Arc<Memory>,
@@ -285,7 +288,12 @@ struct Live<'a> {
 
 impl<'a> Live<'a> {
     /// Hands a queue to the device.
-    fn new(parent: &'a Device<Bound>, regs: Regs<'a>, protocol: Protocol) -> Result<Self> {
+    fn new(
+        device: &'a Device<Bound>,
+        parent: &'a Device<Bound>,
+        regs: Regs<'a>,
+        protocol: Protocol,
+    ) -> Result<Self> {
         // CAST: Widening.
         let entries = ENTRIES as usize;
         let memory = Memory {
@@ -301,6 +309,7 @@ impl<'a> Live<'a> {
 
         // From here on the device may use the memory: `Live` takes it away again.
         let live = Self {
+            device,
             parent,
             regs,
             memory: Arc::new(memory, GFP_KERNEL)?,
@@ -327,7 +336,7 @@ impl<'a> Live<'a> {
         let (major, minor) = regs.cqp_error();
 
         dev_err!(
-            parent,
+            device,
             "the control queue was not created: errno {}, codes {:#x} {:#x}\n",
             error.to_errno(),
             major,
@@ -352,7 +361,7 @@ impl Drop for Live<'_> {
         );
 
         if gone.is_err() {
-            dev_warn!(self.parent, "the control queue was not destroyed\n");
+            dev_warn!(self.device, "the control queue was not destroyed\n");
             graveyard::bury(self.parent, self.memory.clone());
         }
     }
@@ -399,6 +408,7 @@ impl<'a> Cqp<'a> {
     #[doc(alias = "irdma_sc_cqp_init")]
     #[doc(alias = "irdma_sc_cqp_create")]
     pub(crate) fn new(
+        device: &'a Device<Bound>,
         parent: &'a Device<Bound>,
         regs: Regs<'a>,
         protocol: Protocol,
@@ -410,7 +420,7 @@ impl<'a> Cqp<'a> {
             ccq <- new_spinlock_irq!(None, "irdma_rs::ccq"),
             // CAST: The enum is `repr(u32)`.
             mode: Atomic::new(Mode::Registers as u32),
-            live: Live::new(parent, regs, protocol)?,
+            live: Live::new(device, parent, regs, protocol)?,
         })
     }
 
@@ -541,8 +551,29 @@ impl<'a> Function<'a> {
 
         match self.cqp.mode() {
             Mode::Registers => self.execute_by_registers(command),
-            Mode::Polled | Mode::Interrupts => self.execute_by_queue(command),
+            Mode::Polled | Mode::Interrupts => self.execute_by_queue(command, || None),
         }
+    }
+
+    /// Executes the command that makes the completion queue. Its completion is the first in that
+    /// queue; a failure is in the registers only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Function::execute`].
+    pub(super) fn execute_first<C: Command>(&self, command: &C) -> Result<Reply> {
+        let regs = self.regs();
+        let before = regs.cqp_tail();
+
+        self.execute_by_queue(command, || {
+            let now = regs.cqp_tail();
+
+            (now.error && now.index != before.index).then(|| {
+                let (major, minor) = regs.cqp_error();
+
+                CommandError { major, minor }
+            })
+        })
     }
 
     /// Starts a command, and has `done` told of its end with `cookie`. Never sleeps.
@@ -623,7 +654,7 @@ impl<'a> Function<'a> {
             }
             Err(error) => {
                 dev_err!(
-                    self.parent(),
+                    self.device(),
                     "{:?}: no answer from the device\n",
                     C::OPCODE
                 );
@@ -634,7 +665,11 @@ impl<'a> Function<'a> {
     }
 
     #[doc(alias = "irdma_wait_event")]
-    fn execute_by_queue<C: Command>(&self, command: &C) -> Result<Reply> {
+    fn execute_by_queue<C: Command>(
+        &self,
+        command: &C,
+        failed: impl Fn() -> Option<CommandError>,
+    ) -> Result<Reply> {
         let index = self.post_and_wait_for_room(command)?;
         let wait = self.cqp.waits.get(index as usize).ok_or(EINVAL)?;
         // Without interrupts the device is looked after more often.
@@ -653,6 +688,10 @@ impl<'a> Function<'a> {
             if self.is_reset_pending() {
                 return self.give_up(index, EBUSY);
             }
+            if let Some(error) = failed() {
+                self.log_failure(C::OPCODE, error);
+                return self.give_up(index, error.into());
+            }
 
             let now = self.cqp.ring.lock().completed;
             if now != completed {
@@ -666,7 +705,7 @@ impl<'a> Function<'a> {
 
                 if reply == Err(ETIMEDOUT) {
                     dev_err!(
-                        self.parent(),
+                        self.device(),
                         "{:?}: no answer from the device\n",
                         C::OPCODE
                     );
@@ -811,9 +850,9 @@ impl<'a> Function<'a> {
 
     fn log_failure(&self, opcode: Opcode, error: CommandError) {
         match error.harmless() {
-            Some(what) => dev_dbg!(self.parent(), "{:?}: {}\n", opcode, what),
+            Some(what) => dev_dbg!(self.device(), "{:?}: {}\n", opcode, what),
             None => dev_err!(
-                self.parent(),
+                self.device(),
                 "{:?} failed: codes {:#x} {:#x}\n",
                 opcode,
                 error.major,

@@ -97,6 +97,8 @@ const OICR_CRITICAL_ERROR: u32 = 1 << 28;
 
 /// What the LAN driver hands over.
 pub(crate) struct Config<'a> {
+    /// The device that our driver is bound to; messages name it.
+    pub(crate) device: &'a device::Device<Bound>,
     /// The PCI function, which does the DMA.
     pub(crate) parent: &'a device::Device<Bound>,
     /// The function's BAR.
@@ -148,6 +150,7 @@ impl<'a> Device<'a> {
     #[doc(alias = "irdma_rt_init_hw")]
     pub(crate) fn new(config: Config<'a>) -> Result<Self> {
         let Config {
+            device,
             parent,
             mapping,
             hal,
@@ -162,7 +165,7 @@ impl<'a> Device<'a> {
         Self::wait_until_ready(&regs)?;
 
         // Each step is undone in reverse when a later one fails.
-        let function = Function::new(parent, regs, lan, info)?;
+        let function = Function::new(device, parent, regs, lan, info)?;
         let features = Features::query(&function)?;
         let hmc = Hmc::new(function.clone())?;
         let layout = hmc.layout();
@@ -414,7 +417,7 @@ impl<'a> Device<'a> {
     /// Acts on a critical error that the LAN driver was told of; `cause` is its interrupt's cause.
     #[doc(alias = "icrdma_iidc_event_handler")]
     pub(crate) fn critical_error(&self, cause: u32) {
-        let parent = self.parent();
+        let device = self.function.device();
         let regs = self.function.regs();
         let mut reset = false;
 
@@ -422,7 +425,7 @@ impl<'a> Device<'a> {
             let (cause, fatal) = regs.critical_error();
 
             dev_err!(
-                parent,
+                device,
                 "critical error of the protocol engine: {:#x}\n",
                 cause
             );
@@ -434,14 +437,14 @@ impl<'a> Device<'a> {
             let (information, data) = regs.hmc_error();
 
             dev_warn!(
-                parent,
+                device,
                 "error in the function-private memory: {:#x} {:#x}\n",
                 information,
                 data
             );
         }
         if cause & OICR_PUSH_ERROR != 0 {
-            dev_err!(parent, "error of a push page\n");
+            dev_err!(device, "error of a push page\n");
             reset = true;
         }
 

@@ -95,6 +95,7 @@ pub(crate) struct Function<'a> {
     /// The control queue. Goes first, since its commands need the rest.
     #[pin]
     pub(super) cqp: Cqp<'a>,
+    device: &'a device::Device<Bound>,
     parent: &'a device::Device<Bound>,
     regs: Regs<'a>,
     doorbells: Doorbells<'a>,
@@ -132,6 +133,7 @@ impl<'a> Function<'a> {
     ///
     /// Those of [`Cqp::new`].
     pub(crate) fn new(
+        device: &'a device::Device<Bound>,
         parent: &'a device::Device<Bound>,
         regs: Regs<'a>,
         lan: KBox<dyn LanOps + 'a>,
@@ -139,7 +141,8 @@ impl<'a> Function<'a> {
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             try_pin_init!(Self {
-                cqp <- Cqp::new(parent, regs, info.protocol),
+                cqp <- Cqp::new(device, parent, regs, info.protocol),
+                device,
                 parent,
                 regs,
                 doorbells: Doorbells::new(&regs)?,
@@ -150,6 +153,12 @@ impl<'a> Function<'a> {
             }? Error),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns the device that messages name: that which our driver is bound to.
+    #[inline]
+    pub(crate) fn device(&self) -> &'a device::Device<Bound> {
+        self.device
     }
 
     /// Returns the device that does the DMA.
@@ -209,7 +218,7 @@ impl<'a> Function<'a> {
     #[doc(alias = "icrdma_request_reset")]
     pub(crate) fn request_reset(&self) {
         if !self.reset.set() {
-            dev_warn!(self.parent, "requesting a reset\n");
+            dev_warn!(self.device, "requesting a reset\n");
             self.lan.request_reset();
         }
     }
@@ -224,7 +233,7 @@ impl<'a> Function<'a> {
     pub(crate) fn bury<T: Send + 'static>(&self, memory: T) {
         if !self.is_reset_pending() {
             dev_warn!(
-                self.parent,
+                self.device,
                 "memory that the device may still use is kept until the function is reset\n"
             );
         }

@@ -142,6 +142,7 @@ impl<'bound> Bound<'bound> {
         }
         let pci = function.pci()?;
         let hw = hw::device::Device::new(Config {
+            device: device.as_ref(),
             parent: pci.as_ref(),
             mapping: BarMapping::new(function.registers()?)?,
             hal: &E810,

@@ -192,25 +192,48 @@ impl Segments {
         function: &Function<'_>,
         range: core::ops::Range<u32>,
     ) -> Result {
-        let mut updates = Updates::new(function);
+        let mut next = range.start;
 
-        for index in range {
-            let slot = self.get_mut(index)?;
+        while next < range.end {
+            let first = next;
+            let mut updates = Updates::new(function);
 
-            if let Some(segment) = slot {
-                segment.users += 1;
-                continue;
+            // As many as one command takes.
+            while next < range.end && updates.len() < MAX_SEGMENT_UPDATES {
+                let index = next;
+                let slot = self.get_mut(index)?;
+
+                next += 1;
+                if let Some(segment) = slot {
+                    segment.users += 1;
+                    continue;
+                }
+
+                let segment = Segment::new(function, index)?;
+
+                // There is room for it.
+                let _ = updates.push(segment.set(index));
+                *slot = Some(segment);
             }
 
-            let segment = Segment::new(function, index)?;
-            let update = segment.set(index);
-
-            // The segment counts from here on, so that an error leaves nothing behind.
-            *slot = Some(segment);
-            updates.push(update)?;
+            let indices = updates.indices();
+            if let Err(error) = updates.flush() {
+                for index in (first..next).filter(|index| indices.contains(&Some(*index))) {
+                    self.forget(function, index, error);
+                }
+                return Err(error);
+            }
         }
 
-        updates.flush()
+        Ok(())
+    }
+
+    /// Drops a segment that the device was not told of because of `error`.
+    fn forget(&mut self, function: &Function<'_>, index: u32, error: Error) {
+        if let Some(segment) = self.get_mut(index).ok().and_then(Option::take) {
+            // Having refused the command, the device does not use the memory.
+            segment.give_back(function, error == EIO);
+        }
     }
 
     /// Puts `backing` behind a segment that nothing backs, and tells the device.
@@ -238,9 +261,7 @@ impl Segments {
         let result = updates.flush();
 
         if let Err(error) = result {
-            if let Some(segment) = self.get_mut(index)?.take() {
-                segment.give_back(function, error == EIO || error == EINVAL);
-            }
+            self.forget(function, index, error);
         }
 
         result
@@ -346,6 +367,17 @@ impl<'f, 'a> Updates<'f, 'a> {
 
     fn len(&self) -> usize {
         self.count
+    }
+
+    /// Returns the indices of the segments.
+    fn indices(&self) -> [Option<u32>; MAX_SEGMENT_UPDATES] {
+        let mut indices = [None; MAX_SEGMENT_UPDATES];
+
+        for (index, update) in indices.iter_mut().zip(&self.updates).take(self.count) {
+            *index = Some(update.index);
+        }
+
+        indices
     }
 
     fn push(&mut self, update: SegmentUpdate) -> Result {
