@@ -15,70 +15,67 @@ use super::super::{
     sizing, //
 };
 
-/// Bytes of inline data beside the header.
-const FIRST_BYTES: u32 = 8;
+/// Where the data lies in the quantum of the header.
+const FIRST: core::ops::Range<usize> = 8..16;
 
-/// Word of the inline data beside the header.
-const FIRST_WORD: u32 = 1;
+/// Where it lies in each further quantum; the byte behind it has the valid bit.
+const FURTHER: core::ops::Range<usize> = 0..31;
 
-/// Gathers bytes into words and stores these.
+const QUANTUM: usize = QUANTUM_BYTES as usize;
+
+const ZEROS: &[u8] = &[0; QUANTUM];
+
+/// Gathers the bytes of a quantum and stores them.
 struct Writer<'s, 'm, M> {
     slot: &'s mut Slot<'m, M>,
-    /// Where the next byte goes, counted from the WQE's start.
-    position: u32,
-    /// The word that the next byte lies in, as far as it is known.
-    word: [u8; 8],
+    /// Word of the WQE at which the quantum begins.
+    word: u32,
+    bytes: [u8; QUANTUM],
+    /// Where the next byte goes.
+    at: usize,
+    /// Where the quantum's data ends.
+    end: usize,
     /// Value of the bytes that carry nothing.
     idle: u8,
 }
 
 impl<M: RingMemory> Writer<'_, '_, M> {
-    /// Appends a byte as it is, and stores its word if that is full.
-    fn put(&mut self, byte: u8) {
-        if let Some(place) = self.word.get_mut((self.position % 8) as usize) {
-            *place = byte;
-        }
-        if self.position % 8 == 7 {
-            self.store();
-        }
-        self.position = self.position.saturating_add(1);
-    }
-
-    /// Stores the word of the current position.
-    fn store(&mut self) {
-        self.slot
-            .put(self.position / 8, u64::from_le_bytes(self.word));
-        self.word = [self.idle; 8];
-    }
-
-    /// Appends a byte of data, and the valid bit where one is due.
-    fn push(&mut self, byte: u8) {
-        self.put(byte);
-
-        if self.position == (FIRST_WORD * 8).saturating_add(FIRST_BYTES) {
-            // The header's quantum is full; go on behind it.
-            self.position = QUANTUM_BYTES;
-        } else if self.position % QUANTUM_BYTES == QUANTUM_BYTES - 1 {
-            self.close();
-        }
-    }
-
-    /// Stores the byte with the valid bit at the end of a quantum.
-    fn close(&mut self) {
-        self.put(u8::from(self.slot.polarity().valid()) << 7);
-    }
-
-    /// Stores what is left, up to the end of the quantum.
-    fn finish(mut self) {
-        if self.position < QUANTUM_BYTES {
-            if self.position > FIRST_WORD * 8 {
+    /// Appends data.
+    fn push(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            if self.at >= self.end {
                 self.store();
+                self.word = self.word.saturating_add(QUANTUM_WORDS);
+                self.bytes = [self.idle; QUANTUM];
+                (self.at, self.end) = (FURTHER.start, FURTHER.end);
             }
-        } else if self.position % QUANTUM_BYTES != 0 {
-            while self.position % QUANTUM_BYTES != QUANTUM_BYTES - 1 {
-                self.put(self.idle);
+
+            let (now, later) = data.split_at(data.len().min(self.end - self.at));
+            if let Some(place) = self.bytes.get_mut(self.at..self.at + now.len()) {
+                place.copy_from_slice(now);
             }
-            self.close();
+            self.at += now.len();
+            data = later;
+        }
+    }
+
+    /// Stores the quantum.
+    fn store(&mut self) {
+        let first = self.word == 0;
+
+        if first {
+            if self.at == FIRST.start {
+                return;
+            }
+        } else if let Some(last) = self.bytes.last_mut() {
+            *last = u8::from(self.slot.polarity().valid()) << 7;
+        }
+        for (word, bytes) in (self.word..).zip(self.bytes.chunks_exact(8)) {
+            // Beside the header there is one word of data.
+            if !first || word == 1 {
+                self.slot
+                    .put(word, bytes.try_into().map_or(0, u64::from_le_bytes));
+            }
         }
     }
 }
@@ -95,25 +92,29 @@ pub(super) fn put<'d, M: RingMemory>(
     let idle = slot.polarity().stale_word().to_le_bytes()[0];
     let mut writer = Writer {
         slot,
-        position: FIRST_WORD * 8,
-        word: [idle; 8],
+        word: 0,
+        bytes: [idle; QUANTUM],
+        at: FIRST.start,
+        end: FIRST.end,
         idle,
     };
-    let mut left = length;
+    let mut left = length as usize;
 
-    for byte in data.flatten() {
-        if left == 0 {
-            break;
-        }
-        left -= 1;
-        writer.push(*byte);
+    for piece in data {
+        let piece = piece.get(..left).unwrap_or(piece);
+
+        writer.push(piece);
+        left -= piece.len();
     }
     // The user's list may have shrunk since it was measured; the WQE has the length that it says.
-    for _ in 0..left {
-        writer.push(0);
+    while left > 0 {
+        let zeros = ZEROS.get(..left).unwrap_or(ZEROS);
+
+        writer.push(zeros);
+        left -= zeros.len();
     }
 
-    writer.finish();
+    writer.store();
 }
 
 /// Quanta of a WQE with `length` bytes of inline data.
