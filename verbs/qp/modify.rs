@@ -172,6 +172,13 @@ impl QpShared {
         state.ib = next;
         if let Some(hw) = hw {
             state.hw = hw;
+            if let Some(kernel) = &self.kernel {
+                // A device that does not send yet, or not any more, is not told of more to send.
+                kernel.set_ringing(
+                    dev.function().doorbells(),
+                    matches!(hw, HwState::Idle | HwState::Rts),
+                );
+            }
         }
 
         Ok(())
