@@ -257,7 +257,8 @@ impl KernelQp {
     /// Flushes by hand in a while what is outstanding then. Any context.
     pub(super) fn flush_soon(self: &Arc<Self>) {
         // It is as well if it is on its way already.
-        let _ = workqueue::system().enqueue_delayed(self.clone(), msecs_to_jiffies(FLUSH_DELAY_MS));
+        let _ = workqueue::system_long()
+            .enqueue_delayed(self.clone(), msecs_to_jiffies(FLUSH_DELAY_MS));
     }
 
     /// Whether the device or the user is still to be told of work requests of `queue`.
