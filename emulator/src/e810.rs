@@ -97,7 +97,6 @@ impl E810 {
     pub fn new(config: Config) -> Self {
         let rdma = Rdma::new(RdmaConfig {
             protocol: config.protocol,
-            ..RdmaConfig::default()
         });
         E810 {
             config,

@@ -37,7 +37,7 @@ pub struct Headers {
 
 impl Headers {
     /// Length of all headers in bytes.
-    pub fn len(&self) -> usize {
+    pub fn total(&self) -> usize {
         self.mac + self.ip + self.l4
     }
 }

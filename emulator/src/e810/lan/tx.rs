@@ -364,11 +364,11 @@ impl TxQueue {
         if !self.context.segmentation {
             return Err(Refused::Unsupported("segmentation on this queue"));
         }
-        if size == 0 || total > PACKET_MAX || headers.len() + payload != total {
+        if size == 0 || total > PACKET_MAX || headers.total() + payload != total {
             return Err(Refused::Lengths);
         }
         let mut template = Vec::new();
-        if !packet.read(cx, 0, headers.len(), &mut template) {
+        if !packet.read(cx, 0, headers.total(), &mut template) {
             return Err(Refused::Lengths);
         }
         let mut frames = Vec::with_capacity(payload.div_ceil(size));
@@ -376,7 +376,7 @@ impl TxQueue {
             let here = size.min(payload - offset);
             let mut frame = Vec::with_capacity(template.len() + here + TAG);
             frame.extend(&template);
-            if !packet.read(cx, headers.len() + offset, here, &mut frame) {
+            if !packet.read(cx, headers.total() + offset, here, &mut frame) {
                 return Err(Refused::Lengths);
             }
             let last = offset + here == payload;
