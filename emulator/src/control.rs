@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::{json, Value};
 
 use crate::faults::Rule;
-use crate::interrupts::cause;
 use crate::machine::{Machine, Shared};
+use crate::nic::Incident;
 use crate::wire::WireFaults;
 
 /// A command of the control socket.
@@ -34,9 +34,21 @@ enum Command {
         seed: u64,
     },
     /// The protocol engine reports a critical error.
-    CriticalError { port: usize },
+    CriticalError {
+        port: usize,
+        #[serde(default)]
+        code: u32,
+    },
     /// The HMC reports an error.
-    HmcError { port: usize },
+    HmcError {
+        port: usize,
+        #[serde(default)]
+        info: u32,
+        #[serde(default)]
+        data: u32,
+    },
+    /// The device's core is reset, as if by another function.
+    CoreReset { port: usize },
     /// What passed, and what went wrong.
     Status,
 }
@@ -72,13 +84,16 @@ fn run(machine: &mut Machine, now: u64, command: Command) -> Result<Value, Strin
         Command::Wire { port, faults, seed } => {
             known(machine.wire().set_faults(port, faults, seed), port)
         }
-        Command::CriticalError { port } => {
-            machine.raise_other(port, cause::PE_CRITERR);
-            known(port < ports, port)
+        Command::CriticalError { port, code } => {
+            let incident = Incident::CriticalError(code);
+            known(machine.incident(port, incident, now), port)
         }
-        Command::HmcError { port } => {
-            machine.raise_other(port, cause::HMC_ERR);
-            known(port < ports, port)
+        Command::HmcError { port, info, data } => {
+            let incident = Incident::HmcError { info, data };
+            known(machine.incident(port, incident, now), port)
+        }
+        Command::CoreReset { port } => {
+            known(machine.incident(port, Incident::CoreReset, now), port)
         }
         Command::Status => {
             let status: Vec<Value> = (0..ports)
@@ -165,6 +180,8 @@ mod tests {
         assert_eq!(ask(wire)["ok"], true);
         let fault = r#"{"cmd":"fault","port":0,"rule":{"point":"cqe","action":"drop"}}"#;
         assert_eq!(ask(fault)["ok"], true);
+        assert_eq!(ask(r#"{"cmd":"critical_error","port":1}"#)["ok"], true);
+        assert_eq!(ask(r#"{"cmd":"core_reset","port":7}"#)["ok"], false);
         assert_eq!(ask("nonsense")["ok"], false);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::interrupts::cause;
-use crate::nic::{Identity, Nic};
+use crate::nic::{Identity, Incident, Nic};
 use crate::rdma::{Protocol, Rdma, RdmaConfig};
 use adminq::caps::MAX_FRAME;
 use adminq::link::Link;
@@ -135,13 +135,18 @@ impl E810 {
         cx.frames.clear();
     }
 
-    /// GLGEN_RTRIG was written: tells the driver and starts the countdown.
+    /// GLGEN_RTRIG was written.
     fn trigger_reset(&mut self, cx: &mut Context<'_>, value: u32) {
         let kind = match value & 3 {
             0 => return,
             1 => Reset::Core,
             _ => Reset::Global,
         };
+        self.announce_reset(cx, kind);
+    }
+
+    /// Tells the driver of a reset of the core and starts the countdown.
+    fn announce_reset(&mut self, cx: &mut Context<'_>, kind: Reset) {
         cx.trace("reset", || json!({"kind": format!("{kind:?}")}));
         self.reset = Some((kind, cx.now + RESET_DELAY));
         self.last_reset = Some(kind);
@@ -429,6 +434,14 @@ impl Nic for E810 {
     fn next_deadline(&self) -> Option<u64> {
         let reset = self.reset.map(|(_, at)| at);
         reset.into_iter().chain(self.rdma.next_deadline()).min()
+    }
+
+    fn incident(&mut self, cx: &mut Context<'_>, incident: Incident) {
+        match incident {
+            Incident::CriticalError(code) => self.rdma.report_critical_error(cx, code),
+            Incident::HmcError { info, data } => self.rdma.report_hmc_error(cx, info, data),
+            Incident::CoreReset => self.announce_reset(cx, Reset::Core),
+        }
     }
 
     fn reset(&mut self, cx: &mut Context<'_>) {

@@ -11,7 +11,7 @@ use crate::context::{Context, Frame, PortState};
 use crate::faults::Faults;
 use crate::interrupts::Interrupts;
 use crate::memory::GuestMemory;
-use crate::nic::Nic;
+use crate::nic::{Incident, Nic};
 use crate::pci::ConfigSpace;
 use crate::trace::Trace;
 use crate::violations::Violations;
@@ -143,11 +143,11 @@ impl Machine {
         });
     }
 
-    /// Raises "other" interrupt causes of function `index`.
-    pub fn raise_other(&mut self, index: usize, causes: u32) {
-        if let Some(f) = self.functions.get_mut(index) {
-            f.interrupts.raise_other(causes);
-        }
+    /// Something goes wrong in function `index`. Returns false if there is no
+    /// such function.
+    pub fn incident(&mut self, index: usize, incident: Incident, now: u64) -> bool {
+        self.enter(index, now, |nic, cx| nic.incident(cx, incident))
+            .is_some()
     }
 
     /// Records a violation by the client of function `index`.

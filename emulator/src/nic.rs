@@ -20,6 +20,23 @@ pub struct Identity {
     pub vectors: u16,
 }
 
+/// Something that goes wrong in a function by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    /// The protocol engine meets an error that it cannot go on from; the
+    /// number is told to the driver.
+    CriticalError(u32),
+    /// An access to the host memory cache fails.
+    HmcError {
+        /// What the error information register says.
+        info: u32,
+        /// What the error data register says.
+        data: u32,
+    },
+    /// Another function resets the device's core.
+    CoreReset,
+}
+
 /// A function of some generation. Time and everything outside of the function
 /// come with each call, in the [`Context`].
 pub trait Nic: Send {
@@ -43,6 +60,9 @@ pub trait Nic: Send {
 
     /// When [`Self::poll`] wants to be called next, in nanoseconds.
     fn next_deadline(&self) -> Option<u64>;
+
+    /// Something goes wrong.
+    fn incident(&mut self, cx: &mut Context<'_>, incident: Incident);
 
     /// Function-level reset.
     fn reset(&mut self, cx: &mut Context<'_>);

@@ -80,3 +80,45 @@ fn receive(stream: &mut UnixStream) -> Option<Message> {
     stream.read_exact(&mut payload).ok()?;
     Message::parse(&head, payload)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::trace::Trace;
+    use crate::violations::Violations;
+    use crate::wire::Wire;
+    use std::time::{Duration, Instant};
+
+    fn emulator(path: &Path) -> Arc<Shared> {
+        let remote = Remote::open(path).unwrap();
+        let wire = Wire::remote(1, || remote.writer());
+        let machine = Machine::new(wire, Trace::off(), Violations::quiet());
+        let shared = Arc::new(Shared::new(machine));
+        remote.start(shared.clone());
+        shared
+    }
+
+    #[test]
+    fn frames_cross() {
+        let name = format!("irdma-emulator-wire-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let first = std::thread::spawn({
+            let path = path.clone();
+            move || emulator(&path)
+        });
+        let start = Instant::now();
+        while !path.exists() && start.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        let second = emulator(&path);
+        let first = first.join().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        first.with(|machine, now| machine.wire().send(0, vec![1; 60], now));
+        let arrived = || second.with(|machine, _| machine.wire().counts(0).unwrap().delivered);
+        while arrived() == 0 && start.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        assert_eq!(arrived(), 1);
+    }
+}
