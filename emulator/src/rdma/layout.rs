@@ -118,7 +118,8 @@ pub mod cqe {
     pub const EXT_SMAC_VALID: Field = Field::bit(61);
     pub const EXT_VLAN_VALID: Field = Field::bit(60);
     pub const EXT_VLAN: Field = Field::new(63, 48);
-    pub const SHADOW_CONSUMER: Field = Field::new(19, 0);
+    /// As wide as the size of a queue in CREATE_CQ; drivers name one bit less but do not mask.
+    pub const SHADOW_CONSUMER: Field = Field::new(20, 0);
     pub const ARM_SELECT: Field = Field::new(13, 0);
     pub const ARM_NEXT: Field = Field::bit(14);
     pub const ARM_NEXT_SE: Field = Field::bit(15);

@@ -456,6 +456,20 @@ fn destroying_the_control_queue_too_early_is_seen() {
     d.write_register(0x50_a080, 0);
     assert_eq!(d.read_register(0x50_a000), 0);
     assert!(d.violations().iter().any(|v| v.contains("CQs are left")));
+
+    // Not the driver's fault if the device refused to destroy something.
+    let mut d = Driver::probed();
+    d.bench.faults.add(Rule {
+        point: Point::CqpCommand,
+        key: Some(0x1b),
+        skip: 0,
+        times: 1,
+        action: Action::Fail(0xffff_8101),
+    });
+    assert!(d.command([0, 0, 192, 0x1b << 32, 0, 0, 0, 0]).error);
+    d.write_register(0x50_a100, 0);
+    d.write_register(0x50_a080, 0);
+    assert_eq!(d.violations(), Vec::<String>::new());
 }
 
 #[test]

@@ -12,8 +12,9 @@ use super::super::Rdma;
 use super::{Command, Done, Failure, Outcome, CONTROL_CQ};
 use crate::context::Context;
 
-/// Entries of a completion queue.
-const CQ_ENTRIES: std::ops::RangeInclusive<u32> = 1..=1_048_575;
+/// Entries of a completion queue: what the command's field holds. Drivers offer half of it, as they set two entries
+/// aside for each completion.
+const CQ_ENTRIES: std::ops::RangeInclusive<u32> = 1..=0x1f_ffff;
 
 fn cq_id(rdma: &Rdma, c: &Command) -> u32 {
     c.head(rdma.layout.cq_id) as u32
