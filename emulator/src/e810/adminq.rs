@@ -150,7 +150,7 @@ impl Ring {
     /// The address of the descriptor at the head, if the driver gave one.
     fn next(&self) -> Option<u64> {
         (self.enabled() && self.head != self.tail && self.head < self.len())
-            .then(|| self.base + u64::from(self.head) * DESCRIPTOR)
+            .then(|| self.base.wrapping_add(u64::from(self.head) * DESCRIPTOR))
     }
 
     fn advance(&mut self) {
@@ -320,7 +320,8 @@ impl E810 {
             0x0008 => self.resources.request(command, self.package.loaded()),
             0x0009 => self.resources.release(command),
             0x000a | 0x000b => caps::list(command, cx.interrupts.count(), &self.config),
-            0x0107 => link::mac_address(cx, command),
+            0x0107 => self.link.mac_address(cx, command),
+            0x0108 => self.link.set_mac_address(command),
             0x0200 => switch::configuration(cx, command),
             // Set port parameters: nothing here depends on them.
             0x0203 => Ok(()),
@@ -366,7 +367,11 @@ impl E810 {
             // No other device hangs on the port's topology, and a lane number
             // is only of use to a clock.
             0x06e0 | 0x06ea => Err(AqError::NoEntry),
+            // The port's LED blinks; no module tells what it is.
+            0x06e9 => Ok(()),
+            0x06ee => Err(AqError::NoEntry),
             0x0701 => nvm::read(command),
+            0x0706 => nvm::verify(command),
             // What the driver tells its link partner by LLDP.
             0x0a08 => Ok(()),
             0x0b02..=0x0b05 => self.switch.rss(cx, command),

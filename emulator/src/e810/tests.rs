@@ -94,6 +94,9 @@ fn commands_complete() {
         assert_eq!(driver.command(0x0107, &[], &[0; 16]).0, 0);
     }
     assert_eq!(driver.reply(8)[2..], driver.bench.port.mac);
+    assert_eq!(driver.command(0x0108, &[0, 0, 2, 1, 2, 3, 4, 5], &[]).0, 0);
+    driver.command(0x0107, &[], &[0; 16]);
+    assert_eq!(driver.reply(8)[2..], [2, 1, 2, 3, 4, 5]);
     let (code, raw) = driver.command(0x7777, &[], &[]);
     assert_eq!((code, le16(&raw, 0)), (3, 7));
     assert_eq!(driver.bench.violations.count(), 1);

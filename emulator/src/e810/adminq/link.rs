@@ -23,6 +23,8 @@ pub struct Link {
     events: bool,
     /// Kinds of events that the driver does not want.
     mask: u16,
+    /// The address that the driver gave the port in place of the factory's.
+    address: Option<[u8; 6]>,
 }
 
 impl Default for Link {
@@ -31,6 +33,7 @@ impl Default for Link {
             enabled: true,
             events: false,
             mask: 0,
+            address: None,
         }
     }
 }
@@ -87,6 +90,31 @@ impl Link {
         Ok(())
     }
 
+    /// Command 0x0107: the port's addresses. A record is port `u8`, type `u8`,
+    /// and the address.
+    pub fn mac_address(&self, cx: &mut Context<'_>, command: &mut Command) -> Result {
+        const LAN_VALID: u16 = 0x10;
+        if command.buffer.len() < 8 {
+            return Err(AqError::Invalid);
+        }
+        command.put(0, &LAN_VALID.to_le_bytes());
+        command.put(4, &[1]);
+        command.buffer.fill(0);
+        command.put_buffer(2, &self.address.unwrap_or(cx.port.mac));
+        Ok(())
+    }
+
+    /// Command 0x0108: gives the port another address until the next reset.
+    /// Parameters: reserved, flags, address.
+    pub fn set_mac_address(&mut self, command: &mut Command) -> Result {
+        let [_, _, address @ .., _, _, _, _, _, _, _, _] = command.params;
+        if address[0] & 1 != 0 || address == [0; 6] {
+            return Err(AqError::Invalid);
+        }
+        self.address = Some(address);
+        Ok(())
+    }
+
     /// The event that tells of a change, if the driver wants it.
     fn event(&self, cx: &Context<'_>) -> Option<Command> {
         const UP_DOWN: u32 = 1;
@@ -101,20 +129,6 @@ impl Link {
         event.put(2, &1u16.to_le_bytes());
         Some(event)
     }
-}
-
-/// Command 0x0107: the port's addresses. A record is port `u8`, type `u8`,
-/// and the address.
-pub fn mac_address(cx: &mut Context<'_>, command: &mut Command) -> Result {
-    const LAN_VALID: u16 = 0x10;
-    if command.buffer.len() < 8 {
-        return Err(AqError::Invalid);
-    }
-    command.put(0, &LAN_VALID.to_le_bytes());
-    command.put(4, &[1]);
-    command.buffer.fill(0);
-    command.put_buffer(2, &cx.port.mac);
-    Ok(())
 }
 
 /// Command 0x0600: what the PHY can.

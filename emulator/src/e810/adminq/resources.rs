@@ -98,7 +98,7 @@ impl Resources {
                 .map(|first| (first..first + count).collect())
                 .unwrap_or_default()
         };
-        if count == 0 || room == 0 || numbers.len() != usize::from(count) {
+        if count == 0 || count > size || room == 0 || numbers.len() != usize::from(count) {
             return Err(AqError::NoSpace);
         }
         taken.extend(&numbers);
@@ -205,6 +205,7 @@ mod tests {
         resources.allocate(&mut take).unwrap();
         assert_eq!(le16(&take.buffer, 4), 0);
         assert!(resources.allocate(&mut command(0x22, 1, &[7])).is_err());
+        assert!(resources.allocate(&mut command(0x23, 513, &[7])).is_err());
         resources
             .free(&mut bench.context(), &mut command(0x22, 512, &[0]))
             .unwrap();

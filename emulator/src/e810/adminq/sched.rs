@@ -123,6 +123,18 @@ impl Scheduler {
         Some(layer)
     }
 
+    /// Returns whether node `id` is `top` or below it.
+    fn is_below(&self, id: u32, top: u32) -> bool {
+        let mut at = id;
+        while at != top {
+            match self.nodes.get(&at) {
+                Some(node) => at = node.parent,
+                None => return false,
+            }
+        }
+        true
+    }
+
     fn children(&self, id: u32) -> usize {
         self.nodes.values().filter(|n| n.parent == id).count()
     }
@@ -295,6 +307,10 @@ impl Scheduler {
             at += 12;
             for _ in 0..count {
                 let id = le32(&command.buffer, at);
+                if self.is_below(to, id) {
+                    cx.violation("adminq", format!("scheduler: {id:#x} moved below itself"));
+                    return Err(AqError::Invalid);
+                }
                 self.known(cx, id)?.parent = to;
                 at += 4;
             }
@@ -391,6 +407,19 @@ mod tests {
         delete.buffer.extend(vsi.to_le_bytes());
         delete.put(0, &1u16.to_le_bytes());
         assert_eq!(scheduler.delete(&mut cx, &mut delete), Err(AqError::Busy));
+        // The VSI's node cannot hang on its own leaf.
+        let mut relocate = Command {
+            buffer: [entry_point, leaf, 1, vsi]
+                .into_iter()
+                .flat_map(u32::to_le_bytes)
+                .collect(),
+            ..Command::default()
+        };
+        relocate.put(0, &1u16.to_le_bytes());
+        assert_eq!(
+            scheduler.relocate(&mut cx, &mut relocate),
+            Err(AqError::Invalid)
+        );
         scheduler.remove(&mut cx, leaf).unwrap();
         scheduler.delete(&mut cx, &mut delete).unwrap();
         assert!(scheduler.query(&mut cx, &mut query).is_err());

@@ -71,7 +71,7 @@ impl Vsi {
         if scattered {
             (first + n < 16).then(|| le16(&self.properties, 30 + 2 * usize::from(first + n)))
         } else {
-            Some(le16(&self.properties, 30) + first + n)
+            Some((le16(&self.properties, 30) & 0x7ff) + first + n)
         }
     }
 }

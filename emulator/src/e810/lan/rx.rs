@@ -202,7 +202,9 @@ impl RxQueues {
         while offset < len {
             let here = context.buffer.min(len - offset);
             let last = offset + here == len;
-            let at = context.base + u64::from(q.head) * context.descriptor;
+            let at = context
+                .base
+                .wrapping_add(u64::from(q.head) * context.descriptor);
             if fill(cx, at, frame, offset, here, last).is_none() {
                 return Outcome::NoBuffer;
             }
@@ -235,7 +237,7 @@ fn fill(
         if here > 0 {
             cx.write("Rx buffer", to, part.get(skip..skip + here)?)
                 .ok()?;
-            to += here as u64;
+            to = to.wrapping_add(here as u64);
             left -= here;
         }
         skip = skip.saturating_sub(part.len());
@@ -247,9 +249,10 @@ fn fill(
     };
     let qw0 = PROFILE | u64::from(frame.ptype) << 16 | (len as u64) << 32;
     let qw1 = u64::from(extra | status::DONE) | u64::from(tag) << 16 | u64::from(hash) << 32;
-    cx.write("Rx descriptor", at + 16, &[0; 16]).ok()?;
+    cx.write("Rx descriptor", at.wrapping_add(16), &[0; 16])
+        .ok()?;
     cx.write_u64("Rx descriptor", at, qw0).ok()?;
-    cx.write_u64("Rx descriptor", at + 8, qw1).ok()
+    cx.write_u64("Rx descriptor", at.wrapping_add(8), qw1).ok()
 }
 
 #[cfg(test)]

@@ -24,6 +24,9 @@ const PIECES: usize = 64;
 /// Longest packet that is cut into segments, in bytes.
 const PACKET_MAX: usize = 256 << 10;
 
+/// Smallest segment in bytes, headers not counted.
+const SEGMENT_MIN: usize = 64;
+
 /// Types of descriptors.
 mod kind {
     pub const DATA: u64 = 0;
@@ -102,7 +105,9 @@ impl Packet {
                 continue;
             }
             let here = (size - skip).min(left);
-            let result = cx.memory.read_into(address + skip as u64, here, out);
+            let result = cx
+                .memory
+                .read_into(address.wrapping_add(skip as u64), here, out);
             if cx.guard("Tx buffer", result).is_err() {
                 return false;
             }
@@ -216,10 +221,11 @@ impl TxQueues {
         };
         let mut report = false;
         while q.head != tail {
-            let address = q.context.base + u64::from(q.head) * DESCRIPTOR;
+            let offset = u64::from(q.head) * DESCRIPTOR;
+            let address = q.context.base.wrapping_add(offset);
             let (Ok(qw0), Ok(qw1)) = (
                 cx.read_u64("Tx descriptor", address),
-                cx.read_u64("Tx descriptor", address + 8),
+                cx.read_u64("Tx descriptor", address.wrapping_add(8)),
             ) else {
                 return report;
             };
@@ -230,7 +236,7 @@ impl TxQueues {
             let is_data = field(qw1, 0, 4) == kind::DATA;
             if is_data && bit(field(qw1, 4, 12), command::REPORT) {
                 report |= cx
-                    .write_u64("Tx descriptor", address + 8, kind::DONE)
+                    .write_u64("Tx descriptor", address.wrapping_add(8), kind::DONE)
                     .is_ok();
             }
         }
@@ -364,7 +370,7 @@ impl TxQueue {
         if !self.context.segmentation {
             return Err(Refused::Unsupported("segmentation on this queue"));
         }
-        if size == 0 || total > PACKET_MAX || headers.total() + payload != total {
+        if size < SEGMENT_MIN || total > PACKET_MAX || headers.total() + payload != total {
             return Err(Refused::Lengths);
         }
         let mut template = Vec::new();
