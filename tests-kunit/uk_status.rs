@@ -153,7 +153,7 @@ mod tests {
             (0xffff, FlushCode::General, QpEvent::Catastrophic),
         ] {
             assert!(ae::flush_code(code) == flush);
-            assert!(ae::qp_event(code) == event);
+            assert!(ae::qp_error(code) == (flush, event));
         }
     }
 }

@@ -111,8 +111,3 @@ pub(crate) fn qp_error(code: u16) -> (FlushCode, QpEvent) {
 pub(crate) fn flush_code(code: u16) -> FlushCode {
     qp_error(code).0
 }
-
-/// The event that a QP's user hears after the async event `code`.
-pub(crate) fn qp_event(code: u16) -> QpEvent {
-    qp_error(code).1
-}

@@ -79,11 +79,6 @@ impl Ring {
         self.tail
     }
 
-    /// Places of the ring.
-    pub(crate) fn size(&self) -> u32 {
-        self.size
-    }
-
     /// Places in use.
     #[doc(alias = "IRDMA_RING_USED_QUANTA")]
     pub(crate) fn used(&self) -> u32 {

@@ -54,11 +54,6 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
         self.ring.is_empty()
     }
 
-    /// Head, tail and size of the ring, in WQEs.
-    pub(crate) fn ring(&self) -> &Ring {
-        &self.ring
-    }
-
     /// Puts a WQE in the ring; `encode` stores its words in the slot and returns its header.
     ///
     /// # Errors

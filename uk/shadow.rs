@@ -15,9 +15,6 @@ pub(crate) const CQ_INDEX: usize = 0;
 /// doorbell.
 pub(crate) const CQ_ARM: usize = 4;
 
-/// Word of a QP's shadow area in which the device puts the tail of the send ring, in quanta.
-pub(crate) const QP_SQ_TAIL: usize = 0;
-
 bitfield! {
     /// What a CQ is armed for (`IRDMA_CQ_DBSA_*` in the C driver's defs.h).
     pub(crate) struct CqArm(u64) {
@@ -51,13 +48,5 @@ impl CqArm {
         self.with_sequence(sequence)
             .with_next_solicited(true)
             .with_next(notify == Notify::Next)
-    }
-
-    /// The word to write when `count` more resizes have been followed to the new memory.
-    #[doc(alias = "irdma_uk_cq_set_resized_cnt")]
-    pub(crate) fn resized(self, count: u16) -> Self {
-        let select = self.select().get().wrapping_add(count.into());
-
-        self.with_select(Bounded::<u64, 14>::from_expr(select & 0x3fff))
     }
 }

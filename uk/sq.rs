@@ -143,6 +143,7 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
     }
 
     /// Head, tail and size of the ring, in quanta.
+    #[cfg(irdma_kunit)]
     pub(crate) fn ring(&self) -> &Ring {
         &self.ring
     }

@@ -50,24 +50,6 @@ pub(crate) enum Opcode {
 }
 
 impl Opcode {
-    /// The operation that a WQE or CQE of a send queue names with `code`.
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Some(match code {
-            0x00 => Self::Write,
-            0x01 => Self::Read,
-            0x03 => Self::Send,
-            0x04 => Self::SendInvalidate,
-            0x05 => Self::SendSolicited,
-            0x06 => Self::SendSolicitedInvalidate,
-            0x09 => Self::RegisterMr,
-            0x0a => Self::LocalInvalidate,
-            0x0b => Self::ReadInvalidate,
-            0x0c => Self::Nop,
-            0x0d => Self::WriteSolicited,
-            _ => return None,
-        })
-    }
-
     /// The operation's code in WQEs and CQEs.
     pub(crate) const fn code(self) -> u8 {
         self as u8

@@ -135,12 +135,7 @@ impl<'a> Device<'a> {
             .set_page_size_cap(hw.page_sizes)
             .set_max_mr_size(hw.max_region)
             .set_max_qp(left(&ids.qps, RESERVED_QPS))
-            .set_max_qp_wr(
-                limits
-                    .max_sq_quanta
-                    .saturating_sub(crate::uk::sizing::SQ_RESERVED)
-                    / limits.sq_chunk.max(1),
-            )
+            .set_max_qp_wr(limits.max_qp_wr())
             .set_max_send_sge(limits.max_sge)
             .set_max_recv_sge(limits.max_sge)
             .set_max_sge_rd(limits.max_read_sge)

@@ -135,11 +135,6 @@ impl KernelCq {
         )
     }
 
-    /// Number of the queue.
-    pub(super) fn number(&self) -> u32 {
-        self.number
-    }
-
     /// DMA address of the ring.
     pub(super) fn entries_address(&self) -> u64 {
         self.entries.address()

@@ -75,11 +75,6 @@ pub(crate) enum PageList {
         /// First entry of the list in the page-list memory, 28 bits.
         index: u32,
     },
-    /// A list of lists of pages.
-    TwoLevels {
-        /// First entry of the list of lists in the page-list memory, 28 bits.
-        index: u32,
-    },
 }
 
 /// What may be done to a region, as the device has it (`IRDMA_ACCESS_FLAGS_*`).
@@ -91,13 +86,11 @@ impl Rights {
     const LOCAL_WRITE: u8 = 0x02;
     const REMOTE_READ: u8 = 0x05;
     const REMOTE_WRITE: u8 = 0x0a;
-    const ZERO_BASED: u8 = 0x20;
 
     /// `enum ib_access_flags`, which is part of the user ABI.
     const IB_LOCAL_WRITE: u32 = 1 << 0;
     const IB_REMOTE_WRITE: u32 = 1 << 1;
     const IB_REMOTE_READ: u32 = 1 << 2;
-    const IB_ZERO_BASED: u32 = 1 << 5;
 
     /// The device's rights for the verbs' access flags.
     ///
@@ -116,20 +109,12 @@ impl Rights {
         if access & Self::IB_REMOTE_READ != 0 {
             rights |= Self::REMOTE_READ;
         }
-        if access & Self::IB_ZERO_BASED != 0 {
-            rights |= Self::ZERO_BASED;
-        }
         Self(rights)
     }
 
-    /// The value for commands and WQEs. The zero-based flag at 0x20 is not part of their field.
+    /// The value for commands and WQEs.
     pub(crate) const fn bits(self) -> u8 {
-        self.0 & 0x1f
-    }
-
-    /// Whether addresses count from the region's start.
-    pub(crate) const fn is_zero_based(self) -> bool {
-        self.0 & Self::ZERO_BASED != 0
+        self.0
     }
 }
 
@@ -198,7 +183,6 @@ impl RegisterMr {
         let (page, index, levels) = match pages {
             PageList::Contiguous { address, index } => (address, index, 0u8),
             PageList::OneLevel { address, index } => (address, index, 1),
-            PageList::TwoLevels { index } => (0, index, 3),
         };
 
         if length == 0 || page % PageSize::Size4K.bytes() != 0 {
