@@ -130,8 +130,6 @@ pub(crate) struct Mr {
     pub remote: bool,
     /// Longest length that a fast registration may give it.
     pub max_length: u64,
-    /// The first PBLE that the driver set aside, for a fast registration to check against.
-    pub translation_limit: Option<u64>,
     /// `None` while allocated only: the STag is invalid.
     pub mapping: Option<Mapping>,
     /// Windows that are bound to this region.
@@ -163,9 +161,7 @@ pub(crate) enum AccessError {
     Wrap = 0x010a,
     FastRegValidStag = 0x010c,
     FastRegWindow = 0x010d,
-    FastRegRights = 0x010e,
     FastRegLength = 0x0110,
-    InvalidateShared = 0x0111,
     InvalidateNoRemote = 0x0112,
     InvalidateBound = 0x0113,
     BindValidStag = 0x0114,
@@ -175,7 +171,6 @@ pub(crate) enum AccessError {
     BindBounds = 0x0119,
     BindParent = 0x011a,
     BindDisabled = 0x011b,
-    PrivilegeDenied = 0x011c,
     FastRegPageSize = 0x011f,
     ZeroStag = 0x0206,
     /// The translation itself is broken; the violation is recorded.
@@ -396,6 +391,11 @@ pub(crate) fn fast_register(
     }
     if request.mapping.length == 0 || request.mapping.length > mr.max_length {
         return Err(AccessError::FastRegLength);
+    }
+    if let Translation::Contiguous(address) = request.mapping.translation {
+        if address % request.mapping.page_size.bytes() != 0 {
+            return Err(AccessError::FastRegPageSize);
+        }
     }
     mr.key = request.key;
     mr.mapping = Some(request.mapping);

@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::aeq::{self, AsyncEvent, Source};
 use super::claims::Owner;
-use super::mr::Requester;
 use super::qp_context::QpContext;
 use super::ring::Ring;
 use super::transport::{self, QpData};
@@ -94,17 +93,6 @@ pub(crate) struct Qp {
     pub suspended: bool,
     /// What the transport keeps.
     pub data: QpData,
-}
-
-impl Qp {
-    /// Who asks, for access checks through this queue pair.
-    pub fn requester(&self) -> Requester {
-        Requester {
-            pd: self.ctx.pd,
-            qp: self.id,
-            privileged: self.ctx.privileged,
-        }
-    }
 }
 
 /// Guest address of quantum `index` of the send queue.

@@ -548,3 +548,73 @@ fn commands_on_groups_handles_and_statistics() {
     let text = d.violations();
     assert_eq!(text.len(), 3, "{text:?}");
 }
+
+#[test]
+fn a_fast_registration_makes_an_allocated_region_valid() {
+    let mut d = Driver::probed();
+    let block = d.alloc(8192, 4096);
+    let allocate = (0x09 << 32) | (1 << 43) | (1 << 53);
+    d.ok([0, 4096 | (3 << 46), 0x7_00, allocate, 0, 0, 0, 0]);
+    let me = requester(3, true);
+    let stag = 0x7_42;
+    let check = |d: &mut Driver| {
+        d.with(|rdma, cx| mr::check(rdma, cx, stag, 0x9000, 16, Rights::REMOTE_WRITE, me))
+    };
+    assert_eq!(check(&mut d), Err(AccessError::InvalidStag));
+    let request = |address, length| mr::FastRegister {
+        index: stag >> 8,
+        key: stag as u8,
+        mapping: mr::Mapping {
+            rights: Rights(0x0a),
+            start: 0x9000,
+            length,
+            va_based: true,
+            page_size: mr::PageSize::Page4K,
+            translation: mr::Translation::Contiguous(address),
+            parent: None,
+            qp: None,
+        },
+    };
+    let register = |d: &mut Driver, address, length| {
+        d.with(|rdma, _| mr::fast_register(rdma, me, request(address, length)))
+    };
+    assert_eq!(
+        register(&mut d, block, 4097),
+        Err(AccessError::FastRegLength)
+    );
+    assert_eq!(register(&mut d, block, 0), Err(AccessError::FastRegLength));
+    assert_eq!(
+        register(&mut d, block + 8, 4096),
+        Err(AccessError::FastRegPageSize)
+    );
+    assert_eq!(register(&mut d, block, 4096), Ok(()));
+    assert_eq!(
+        register(&mut d, block, 4096),
+        Err(AccessError::FastRegValidStag)
+    );
+    assert_eq!(
+        check(&mut d),
+        Ok(vec![Segment {
+            address: block,
+            length: 16
+        }])
+    );
+    let invalidate = |d: &mut Driver, stag| d.with(|rdma, _| mr::invalidate(rdma, me, stag, true));
+    assert_eq!(invalidate(&mut d, stag ^ 1), Err(AccessError::BadKey));
+    assert_eq!(invalidate(&mut d, stag), Ok(()));
+    assert_eq!(invalidate(&mut d, stag), Err(AccessError::InvalidStag));
+    d.ok([0, 3 << 46, 0x7_00, (0x0d << 32) | (1 << 43), 0, 0, 0, 0]);
+    assert_eq!(check(&mut d), Err(AccessError::UnallocatedStag));
+    assert_eq!(d.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn data_never_lies_in_the_memory_of_a_live_ring() {
+    let mut d = Driver::probed();
+    let queue = d.create_cq(3, 16);
+    let kernel = requester(3, true);
+    let access =
+        d.with(|rdma, cx| mr::check(rdma, cx, 0, queue.ring + 8, 64, Rights::LOCAL_WRITE, kernel));
+    assert_eq!(access, Err(AccessError::Broken));
+    assert!(d.violations()[0].contains("held by the live CQ 3"));
+}

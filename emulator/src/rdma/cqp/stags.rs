@@ -68,7 +68,6 @@ pub(super) fn allocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
         let wide = c.flag(wqe::STAG_MW_WIDE);
         (Kind::Window { wide }, 0)
     };
-    let first_pble = c.get(6, wqe::FIRST_PBLE);
     rdma.mrs.insert(
         index,
         Mr {
@@ -79,7 +78,6 @@ pub(super) fn allocate(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
             pd,
             remote: c.flag(wqe::STAG_REMOTE),
             max_length,
-            translation_limit: (c.head(wqe::LEAF_SIZE) != 0).then_some(first_pble),
             mapping: None,
             windows: 0,
         },
@@ -146,7 +144,6 @@ pub(super) fn register(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Ou
             pd: pd(rdma, c),
             remote,
             max_length: length,
-            translation_limit: None,
             mapping: Some(mapping),
             windows: 0,
         },
