@@ -58,6 +58,7 @@ mod events;
 mod kernel_cq;
 mod kernel_qp;
 mod mr;
+mod neighbours;
 mod number;
 mod path;
 mod pd;

@@ -47,15 +47,6 @@ use super::{
 /// Traffic classes that a port may have.
 pub(crate) const TRAFFIC_CLASSES: usize = 8;
 
-/// Transport protocol that the LAN driver has chosen for the function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    /// iWARP.
-    Iwarp,
-    /// RoCEv2.
-    Roce,
-}
-
 /// How a port shares itself among its traffic classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qos {
@@ -149,17 +140,6 @@ impl<'a> Function<'a> {
     fn private(&self) -> *mut bindings::iidc_rdma_priv_dev_info {
         // SAFETY: `info` is valid by the type's invariant.
         unsafe { (*self.info).iidc_priv }.cast()
-    }
-
-    /// The transport protocol.
-    pub(crate) fn protocol(&self) -> Protocol {
-        // SAFETY: `info` is valid by the type's invariant.
-        let protocol = unsafe { (*self.info).rdma_protocol };
-        if protocol & bindings::iidc_rdma_protocol_IIDC_RDMA_PROTOCOL_ROCEV2 != 0 {
-            Protocol::Roce
-        } else {
-            Protocol::Iwarp
-        }
     }
 
     /// Number of the physical function.

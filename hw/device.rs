@@ -385,6 +385,11 @@ impl<'a> Device<'a> {
         PageList::new(&self.lists, count, depth)
     }
 
+    /// Returns the neighbours that the device knows.
+    pub(crate) fn arp(&self) -> &Arc<ArpTable> {
+        &self.arp
+    }
+
     /// Adds a neighbour and returns its index; see [`ArpTable::add`]. Never sleeps.
     ///
     /// # Errors

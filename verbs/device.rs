@@ -14,6 +14,7 @@ use kernel::{
 
 use super::{
     events::Events,
+    neighbours::Neighbours,
     path,
     qp::QpShared,
     table::Table, //
@@ -34,7 +35,8 @@ use crate::{
         eui64,
         CqLink,
         DeviceAttr,
-        NetDevice, //
+        NetDevice,
+        Notifiers, //
     },
     uk::limits::Limits, //
 };
@@ -72,6 +74,8 @@ pub(super) struct Tables {
 
 /// A device that is registered with the RDMA core.
 pub(crate) struct Device<'a> {
+    /// Goes before the device that it tells.
+    _neighbours: Pin<KBox<Notifiers<Neighbours<'a>>>>,
     hw: hw::device::Device<'a>,
     pci: &'a pci::Device<Bound>,
     netdev: ARef<NetDevice>,
@@ -105,6 +109,7 @@ impl<'a> Device<'a> {
         hw.set_event_handler(Some(events));
 
         Ok(Self {
+            _neighbours: Neighbours::listen(&hw, &netdev)?,
             hw,
             pci,
             netdev,
