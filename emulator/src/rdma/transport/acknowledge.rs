@@ -95,6 +95,7 @@ impl Endpoint {
             return;
         }
         self.requester.una = to;
+        self.requester.time_answer(to, host.now());
         self.requester.skip_to(to);
         let rto_min = self.context.rto_min;
         self.requester.progress(host.now(), rto_min);

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use super::events::code;
 use super::fetch::{Cursor, Fetched};
-use super::timers::{retry_time, RNR_FOREVER};
+use super::timers::{RoundTrip, RNR_FOREVER};
 use super::{Completion, Counter, Endpoint, Event, Host, Psn, Right, Service, Source, State};
 use crate::rdma::packet::{Bth, Ext, Opcode, Path, Reth};
 use crate::rdma::wqe::{SendWqe, Work, WqeError};
@@ -81,6 +81,9 @@ pub(super) struct Requester {
     pub(super) rnrs: u8,
     pub(super) rnr_until: Option<u64>,
     pub(super) retry_at: Option<u64>,
+    round_trip: RoundTrip,
+    /// A packet whose answer is timed, and when it was sent.
+    timed: Option<(Psn, u64)>,
     /// The response that was asked for again; others are ignored until it comes.
     pub(super) read_retry: Option<Psn>,
 }
@@ -133,11 +136,23 @@ impl Requester {
 
     pub(super) fn restart_timer(&mut self, now: u64, rto_min: u8) {
         let waiting = self.sent.ahead_of(self.una) > 0;
-        self.retry_at = waiting.then(|| now + retry_time(rto_min, self.retries));
+        self.retry_at = waiting.then(|| now + self.round_trip.retry_time(rto_min, self.retries));
+    }
+
+    /// All before `una` was answered at `now`.
+    pub(super) fn time_answer(&mut self, una: Psn, now: u64) {
+        if let Some((psn, sent_at)) = self.timed {
+            if una.ahead_of(psn) > 0 {
+                self.timed = None;
+                self.round_trip.measured(now.saturating_sub(sent_at));
+            }
+        }
     }
 
     /// Sends again from `psn` on.
     pub(super) fn go_back(&mut self, psn: Psn) {
+        // The answer to a packet sent twice tells nothing.
+        self.timed = None;
         let found = self
             .ops
             .iter()
@@ -360,6 +375,10 @@ impl Endpoint {
         };
         if next.ahead_of(requester.sent) > 0 {
             requester.sent = next;
+            // Its answer comes without being asked for, or it is the last.
+            if requester.timed.is_none() && (read || requester.send_packet + 1 == op.packets) {
+                requester.timed = Some((next.before(), host.now()));
+            }
         } else {
             host.count(Counter::Retransmits);
         }
@@ -384,8 +403,12 @@ impl Endpoint {
         fence_met && (!ops[at].is_read() || self.requester.reads_under_way() < self.context.ord)
     }
 
-    /// Packets that may be under way; the context's congestion window.
+    /// Packets that may be under way; the context's congestion window, and
+    /// few while nothing is heard of the peer: it may be slow, not gone.
     fn window(&self) -> i32 {
+        if self.requester.retries > 0 {
+            return 16;
+        }
         match self.context.cwnd {
             0 => 1024,
             cwnd => cwnd.clamp(64, 1 << 14) as i32,

@@ -36,6 +36,8 @@ pub(super) struct Responder {
     pub(super) next_receive: Cursor,
     /// The sequence number expected next.
     pub(super) epsn: Psn,
+    /// The last packet of the last complete message.
+    complete_psn: Psn,
     /// Messages completed, 24 bits.
     pub(super) msn: u32,
     message: Message,
@@ -56,6 +58,7 @@ impl Responder {
         *self = Self {
             next_receive: self.next_receive,
             epsn,
+            complete_psn: epsn.before(),
             ..Self::default()
         };
     }
@@ -197,7 +200,14 @@ impl Endpoint {
                 self.replay_read(host, psn, &reth);
             }
         } else if packet.bth.ack_request {
-            let last = self.responder.epsn.before();
+            // Soft-RoCE, told of half a message, goes on with a first packet
+            // in its middle; so say no more than was asked.
+            let newest = self.responder.epsn.before();
+            let last = if psn == newest {
+                newest
+            } else {
+                self.responder.complete_psn
+            };
             self.answer(host, last, Syndrome::Ack(0x1f));
         }
     }
@@ -330,6 +340,7 @@ impl Endpoint {
         let psn = self.responder.epsn;
         let packets = reth.length.div_ceil(self.mtu() as u32).max(1);
         self.responder.epsn = psn.add(packets);
+        self.responder.complete_psn = self.responder.epsn.before();
         self.responder.msn = (self.responder.msn + 1) & 0xff_ffff;
         self.start_read(host, psn, packets, reth);
         Ok(Taken::Done)
@@ -426,6 +437,7 @@ impl Endpoint {
 
     fn end_message<H: Host>(&mut self, host: &mut H, packet: &Packet<'_>) {
         self.responder.msn = (self.responder.msn + 1) & 0xff_ffff;
+        self.responder.complete_psn = self.responder.epsn;
         self.advance_request(host, packet);
     }
 

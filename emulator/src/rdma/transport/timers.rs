@@ -25,11 +25,35 @@ pub(crate) fn rnr_time(code: u8) -> u64 {
     u64::from(RNR_TIMES[usize::from(code & 0x1f)]) * 10_000
 }
 
-/// How long a requester waits for an answer before it sends again: the
-/// context's minimum in milliseconds, doubled with each retry in a row.
-pub(crate) fn retry_time(rto_min: u8, retries_in_a_row: u8) -> u64 {
-    let base = u64::from(rto_min.max(1)) * 1_000_000;
-    base << retries_in_a_row.min(8)
+/// What a requester knows of the time that answers take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundTrip {
+    /// Smoothed, and its mean deviation.
+    mean: u64,
+    deviation: u64,
+}
+
+impl RoundTrip {
+    /// Takes a measurement in (the weights are TCP's, RFC 6298).
+    pub(crate) fn measured(&mut self, time: u64) {
+        if self.mean == 0 {
+            self.mean = time;
+            self.deviation = time / 2;
+        } else {
+            let off = self.mean.abs_diff(time);
+            self.deviation = (self.deviation * 3 + off) / 4;
+            self.mean = (self.mean * 7 + time) / 8;
+        }
+    }
+
+    /// How long to wait for an answer before sending again: what answers
+    /// take, at least the context's minimum in milliseconds, doubled with each
+    /// retry in a row.
+    pub(crate) fn retry_time(&self, rto_min: u8, retries_in_a_row: u8) -> u64 {
+        let minimum = u64::from(rto_min.max(1)) * 1_000_000;
+        let base = (self.mean + 4 * self.deviation).clamp(minimum, 2_000_000_000);
+        base << retries_in_a_row.min(8)
+    }
 }
 
 #[cfg(test)]
@@ -48,9 +72,17 @@ mod tests {
 
     #[test]
     fn retries_back_off() {
-        assert_eq!(retry_time(5, 0), 5_000_000);
-        assert_eq!(retry_time(5, 3), 40_000_000);
-        assert_eq!(retry_time(0, 0), 1_000_000);
-        assert_eq!(retry_time(127, 255), 127_000_000 << 8);
+        let unknown = RoundTrip::default();
+        assert_eq!(unknown.retry_time(5, 0), 5_000_000);
+        assert_eq!(unknown.retry_time(5, 3), 40_000_000);
+        assert_eq!(unknown.retry_time(0, 0), 1_000_000);
+        assert_eq!(unknown.retry_time(127, 255), 127_000_000 << 8);
+        let mut slow = RoundTrip::default();
+        slow.measured(100_000_000);
+        assert_eq!(slow.retry_time(5, 0), 300_000_000);
+        for _ in 0..100 {
+            slow.measured(1000);
+        }
+        assert_eq!(slow.retry_time(5, 0), 5_000_000);
     }
 }
