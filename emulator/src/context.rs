@@ -28,6 +28,10 @@ pub struct PortState {
     /// The VSI numbers that the driver has, in the order it added them; the
     /// first one is the function's own.
     pub vsis: Vec<u16>,
+    /// The function has failed or was reset without its driver's doing. Until
+    /// the driver starts it anew, what it does is not held against it: it may
+    /// not have noticed yet.
+    pub failed: bool,
 }
 
 /// What a device block may use while it handles one event.
@@ -57,7 +61,8 @@ impl Context<'_> {
         self.trace.event(self.now, self.port.index, ev, fields);
     }
 
-    /// Records a violation by this function's driver.
+    /// Records a violation by this function's driver. While the function is
+    /// [failed](PortState::failed) it is only traced.
     pub fn violation(&mut self, kind: &str, text: impl std::fmt::Display) {
         let text = format!("port {}: {text}", self.port.index);
         self.trace.event(
@@ -66,7 +71,9 @@ impl Context<'_> {
             "violation",
             || serde_json::json!({"kind": kind, "text": text}),
         );
-        self.violations.report(kind, text);
+        if !self.port.failed {
+            self.violations.report(kind, text);
+        }
     }
 
     /// Turns a failed DMA access into a violation; `what` says what the

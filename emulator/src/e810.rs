@@ -208,6 +208,9 @@ impl E810 {
         match active {
             Active::SendQueue(part) => {
                 self.admin.send.write(part, value);
+                if part == regs::Part::Length && self.admin.send.enabled() {
+                    cx.port.failed = false;
+                }
                 if part == regs::Part::Tail && self.admin.send.enabled() {
                     self.run_admin_queue(cx);
                 }
@@ -437,6 +440,7 @@ impl Nic for E810 {
     }
 
     fn incident(&mut self, cx: &mut Context<'_>, incident: Incident) {
+        cx.port.failed = true;
         match incident {
             Incident::CriticalError(code) => self.rdma.report_critical_error(cx, code),
             Incident::HmcError { info, data } => self.rdma.report_hmc_error(cx, info, data),

@@ -136,6 +136,7 @@ impl NicSpec {
             link_up: true,
             max_frame: 9728,
             vsis: vec![],
+            failed: false,
         }
     }
 }

@@ -72,6 +72,7 @@ impl Bench {
                 link_up: true,
                 max_frame: 9728,
                 vsis: vec![1],
+                failed: false,
             },
             now: 0,
         }

@@ -174,6 +174,18 @@ fn core_reset_announces_itself() {
 }
 
 #[test]
+fn failed_function_is_forgiving() {
+    let mut driver = Driver::new();
+    let incident = Incident::CriticalError(5);
+    driver.nic.incident(&mut driver.bench.context(), incident);
+    driver.write("QTX_COMM_DBELL", 1, 0);
+    assert_eq!(driver.bench.violations.count(), 0);
+    driver.start_queues();
+    driver.write("QTX_COMM_DBELL", 1, 0);
+    assert_eq!(driver.bench.violations.count(), 1);
+}
+
+#[test]
 fn odd_accesses() {
     let mut driver = Driver::new();
     let mut cx = driver.bench.context();

@@ -102,6 +102,8 @@ impl Resources {
             return Err(AqError::NoSpace);
         }
         taken.extend(&numbers);
+        self.lost
+            .retain(|(k, n)| *k != kind || !numbers.contains(n));
         for (i, number) in numbers.iter().take(room.into()).enumerate() {
             command.put_buffer(4 + 2 * i, &number.to_le_bytes());
         }
@@ -148,10 +150,9 @@ impl Resources {
 
     /// Function reset.
     pub fn reset(&mut self) {
-        self.lost = std::mem::take(&mut self.taken)
-            .into_iter()
-            .flat_map(|(kind, numbers)| numbers.into_iter().map(move |n| (kind, n)))
-            .collect();
+        let taken = std::mem::take(&mut self.taken).into_iter();
+        self.lost
+            .extend(taken.flat_map(|(kind, numbers)| numbers.into_iter().map(move |n| (kind, n))));
         self.locks.clear();
     }
 }
@@ -219,6 +220,7 @@ mod tests {
         resources.allocate(&mut command(0x22, 512, &[7])).unwrap();
         resources.allocate(&mut command(0x21, 1, &[7])).unwrap();
         assert_eq!(resources.filter_space(), 512);
+        resources.reset();
         resources.reset();
         assert_eq!(resources.filter_space(), 0);
         let mut cx = bench.context();
