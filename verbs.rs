@@ -24,6 +24,7 @@ use crate::{
         eui64,
         Access,
         AhAttr,
+        CounterDesc,
         CqInitAttr,
         CqLink,
         DeviceAttr,
@@ -69,6 +70,7 @@ mod qp;
 mod qp_setup;
 mod queue_memory;
 mod ring_memory;
+mod stats;
 mod table;
 mod ucontext;
 mod user_qp;
@@ -130,6 +132,7 @@ impl Operations for Verbs {
     const DRIVER_ID: u32 = rdma::DRIVER_IRDMA;
     // CAST: Widening.
     const ABI_VERSION: u32 = abi::VERSION as u32;
+    const PORT_COUNTERS: &'static [CounterDesc] = stats::COUNTERS;
 
     fn query_device(dev: &Device<'_>, attr: &mut DeviceAttr<'_>) -> Result {
         dev.query(attr)
@@ -159,6 +162,10 @@ impl Operations for Verbs {
 
     fn query_pkey(_dev: &Device<'_>, _port: u32, index: u16) -> Result<u16> {
         port::pkey(index)
+    }
+
+    fn port_counters(dev: &Device<'_>, _port: u32, values: &mut [u64]) -> Result {
+        stats::read(dev, values)
     }
 
     fn alloc_ucontext(

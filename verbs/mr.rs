@@ -106,7 +106,7 @@ struct Pages {
 /// What the device may read and write for a user.
 struct UserMemory {
     /// The pages, where they are not contiguous.
-    list: Option<PageList>,
+    _list: Option<PageList>,
     _umem: Umem,
 }
 
@@ -243,7 +243,13 @@ impl Mr {
             .ok_or(EOPNOTSUPP)?;
         let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
         let (base, list) = list_pages(dev, &umem, size)?;
-        let memory = Arc::new(UserMemory { list, _umem: umem }, GFP_KERNEL)?;
+        let memory = Arc::new(
+            UserMemory {
+                _list: list,
+                _umem: umem,
+            },
+            GFP_KERNEL,
+        )?;
         let number = Number::take(&dev.ids().mrs)?;
         let stag = new_stag(dev, number.get());
 

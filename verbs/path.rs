@@ -43,8 +43,6 @@ pub(super) struct Path {
     pub(super) traffic_class: u8,
     /// Flow label, 20 bits.
     pub(super) flow_label: u32,
-    /// Index of our address in the port's GID table.
-    pub(super) sgid_index: u8,
 }
 
 impl Path {
@@ -85,7 +83,6 @@ impl Path {
             hop_limit: attr.hop_limit(),
             traffic_class: attr.traffic_class(),
             flow_label: attr.flow_label(),
-            sgid_index: attr.sgid_index(),
         })
     }
 
