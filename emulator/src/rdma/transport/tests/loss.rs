@@ -255,3 +255,28 @@ fn sequence_numbers_wrap() {
     assert_eq!(pair.a.data(0x2_0000, 10 * 1024), pair.a.data(0, 10 * 1024));
     pair.assert_clean();
 }
+
+#[test]
+fn duplicate_in_the_middle_of_a_message() {
+    let mut pair = Pair::rc();
+    pair.a.post(&write(&[piece(0, 10)], 0));
+    pair.a.post(&write(&[piece(0, 3000)], 0x5000));
+    pair.a.ring();
+    let frames = std::mem::take(&mut pair.a.device.out);
+    assert_eq!(frames.len(), 4);
+    for n in [0, 1, 2, 0] {
+        let packet = parse(&frames[n], true).unwrap();
+        pair.b.qp.receive(&mut pair.b.device, &packet);
+    }
+    let answers: Vec<_> = pair
+        .b
+        .device
+        .out
+        .iter()
+        .map(|frame| parse(frame, true).unwrap().bth.psn)
+        .collect();
+    let first = parse(&frames[0], true).unwrap().bth.psn;
+    // The third packet asked for an answer (one in 64 does); the duplicate is
+    // answered with the last complete message.
+    assert_eq!(answers, [first, first + 2, first]);
+}
