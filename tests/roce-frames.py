@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Checks every RoCEv2 frame of a capture by scapy's idea of them."""
+
+import sys
+
+from scapy.contrib.roce import BTH
+from scapy.layers.inet import IP, UDP
+from scapy.layers.inet6 import IPv6
+from scapy.utils import PcapReader
+
+ROCE_PORT = 4791
+
+
+def complaint(frame):
+    """Returns what is wrong with a RoCEv2 frame, or None."""
+    udp = frame[UDP]
+    ip = frame[IP] if IP in frame else frame[IPv6]
+    length = ip.len - 4 * ip.ihl if IP in frame else ip.plen
+    if udp.len != length:
+        return f"UDP says {udp.len} bytes, IP {length}"
+    if BTH not in frame:
+        return "no base transport header"
+    bth = frame[BTH]
+    if bth.version != 0:
+        return f"transport header version {bth.version}"
+    if (udp.len - 8) % 4:
+        return f"{udp.len - 8} bytes are not padded to four"
+    want = bth.compute_icrc(b"")
+    carried = bth.icrc.to_bytes(4, "big")
+    if carried != want:
+        return f"ICRC {carried.hex()}, should be {want.hex()}"
+    return None
+
+
+def main():
+    frames = bad = 0
+    with PcapReader(sys.argv[1]) as capture:
+        for number, frame in enumerate(capture, 1):
+            if UDP not in frame or frame[UDP].dport != ROCE_PORT:
+                continue
+            frames += 1
+            wrong = complaint(frame)
+            if wrong:
+                bad += 1
+                if bad <= 10:
+                    print(f"frame {number}: {wrong}")
+    print(f"{frames} RoCEv2 frames, {bad} wrong")
+    return 1 if bad or not frames else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
