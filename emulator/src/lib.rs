@@ -24,6 +24,7 @@ pub mod interrupts;
 pub mod machine;
 pub mod memory;
 pub mod nic;
+pub mod parity;
 pub mod pci;
 pub mod rdma;
 pub mod remote;

@@ -2,7 +2,7 @@
 //! The emulator's command line.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufReader, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -13,6 +13,7 @@ use irdma_emulator::context::PortState;
 use irdma_emulator::e810::{Config, E810};
 use irdma_emulator::machine::{Machine, Shared};
 use irdma_emulator::nic::Nic;
+use irdma_emulator::parity::{self, Accepted};
 use irdma_emulator::rdma::Protocol;
 use irdma_emulator::remote::Remote;
 use irdma_emulator::trace::Trace;
@@ -37,6 +38,23 @@ enum Command {
         /// Where to
         file: PathBuf,
     },
+    /// Compares the traces of two drivers with addresses and numbers made
+    /// symbolic; the status is 1 if they differ in what is not accepted
+    Parity(Parity),
+}
+
+#[derive(Args)]
+struct Parity {
+    /// The first trace
+    a: PathBuf,
+    /// The second trace
+    b: PathBuf,
+    /// What to call them
+    #[arg(long, num_args = 2, default_values_t = ["a".to_owned(), "b".to_owned()])]
+    names: Vec<String>,
+    /// Differences that are meant, with their reasons (TOML)
+    #[arg(long)]
+    accepted: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -225,9 +243,42 @@ fn run(options: &Run) -> Result<u64, Error> {
     Ok(shared.with(|machine, _| machine.violations().count()))
 }
 
+fn open(path: &PathBuf) -> Result<BufReader<File>, Error> {
+    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(BufReader::new(file))
+}
+
+/// Prints how two traces differ; returns how many differences are not accepted.
+fn compare(options: &Parity) -> Result<u64, Error> {
+    let accepted = match &options.accepted {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            Accepted::parse(&text)?
+        }
+        None => Accepted::default(),
+    };
+    let names: [String; 2] = options.names.clone().try_into().map_err(|_| "two names")?;
+    let (a, b) = (open(&options.a)?, open(&options.b)?);
+    let report = parity::compare(a, b, names, &accepted)?;
+    // Whoever reads it may have seen enough.
+    let _ = writeln!(std::io::stdout(), "{report}");
+    Ok((report.differences() - report.accepted()) as u64)
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(options) => run(&options),
+        Command::Parity(options) => {
+            return match compare(&options) {
+                Ok(0) => ExitCode::SUCCESS,
+                Ok(_) => ExitCode::FAILURE,
+                Err(error) => {
+                    eprintln!("irdma-emulator: {error}");
+                    ExitCode::from(2)
+                }
+            }
+        }
         Command::Ddp { file } => std::fs::write(&file, ddp::package())
             .map(|()| 0)
             .map_err(|error| format!("{}: {error}", file.display()).into()),

@@ -1,0 +1,35 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0
+# Sourced by the workloads of scripts/parity. They run in the virtual machine
+# with no RDMA driver loaded, the driver to use as their only argument, and
+# must ask the same of every driver, in the same order, each time.
+
+set -eu
+DRIVER=$1
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+case $DRIVER in stock) MODULE=irdma ;; rust) MODULE=irdma_rs ;; *) exit 90 ;; esac
+
+# await SECONDS CMD...
+await() {
+	local i
+	for ((i = 0; i < $1 * 10; i++)); do "${@:2}" && return; sleep 0.1; done
+	echo "in vain after $1 s: ${*:2}"
+	return 1
+}
+
+settled() { [ -z "$(ip -6 -o addr show tentative)" ] && [ "$(ip -6 -o addr show scope link | grep -c ': eth')" -ge 2 ]; }
+active() { [ "$(cat /sys/class/infiniband/*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = 2 ]; }
+# Address tables are filled by workers.
+with_gids() { [ "$(grep -Lx '0000:0000:0000:0000:0000:0000:0000:0000' /sys/class/infiniband/*/ports/1/gids/[01] 2>/dev/null | wc -l)" = 4 ]; }
+
+# No RDMA agents: what they send depends on the time of day.
+modprobe -r ib_umad rdma_ucm 2>/dev/null || true
+modprobe -a ib_core ib_uverbs
+await 20 settled
+
+load() {
+	if [ "$DRIVER" = stock ]; then modprobe irdma; else insmod irdma_rs.ko; fi
+	await 20 active
+	await 20 with_gids
+}
+unload() { rmmod "$MODULE"; }
