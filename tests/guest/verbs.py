@@ -95,10 +95,10 @@ class Port:
         return SGE(self.buffer.address + offset, length, self.mr.lkey)
 
     def receive(self, wr_id, offset, length):
-        self.qp.post_recv(RecvWR(wr_id, 1, [self.piece(offset, length)]))
+        self.qp.post_recv(RecvWR(wr_id=wr_id, num_sge=1, sg=[self.piece(offset, length)]))
 
     def send(self, wr_id, opcode, pieces, flags=e.IBV_SEND_SIGNALED, remote=None, imm=None, ah=None, peer=None):
-        wr = SendWR(wr_id, len(pieces), pieces, opcode, flags)
+        wr = SendWR(wr_id=wr_id, opcode=opcode, num_sge=len(pieces), sg=pieces or None, send_flags=flags)
         if imm is not None:
             wr.imm_data = imm
         if remote is not None:

@@ -22,6 +22,8 @@ active() { [ "$(cat /sys/class/infiniband/*/ports/1/state 2>/dev/null | grep -c 
 # Address tables are filled by workers.
 with_gids() { [ "$(grep -Lx '0000:0000:0000:0000:0000:0000:0000:0000' /sys/class/infiniband/*/ports/1/gids/[01] 2>/dev/null | wc -l)" = 4 ]; }
 
+# Whether a region is one block or a list must not depend on free memory.
+echo never >/sys/kernel/mm/transparent_hugepage/enabled
 # No RDMA agents: what they send depends on the time of day.
 modprobe -r ib_umad rdma_ucm 2>/dev/null || true
 modprobe -a ib_core ib_uverbs
