@@ -151,9 +151,9 @@ def rc():
     remote = (b.mr.rkey, b.buffer.address)
     far = (b.mr.rkey, b.buffer.address + 2 * PAGE)
     a.buffer.memory[:64] = bytes(range(64))
-    for number, length in enumerate((0, 64, 3000)):
+    for number, length in enumerate((1, 64, 3000)):
         b.receive(number, PAGE, PAGE)
-        a.send(number, e.IBV_WR_SEND, [a.piece(0, length)] if length else [])
+        a.send(number, e.IBV_WR_SEND, [a.piece(0, length)])
         completed(b.receive_cq, number, length)
         completed(a.send_cq, number)
     b.receive(10, PAGE, PAGE)
