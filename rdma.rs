@@ -43,7 +43,8 @@ pub(crate) use self::{
         eui64,
         AhAttr,
         Gid,
-        IpAddress, //
+        IpAddress,
+        QueriedAh, //
     },
     attr::{
         device_cap,
@@ -95,6 +96,7 @@ pub(crate) use self::{
     types::*,
     udata::Udata,
     umem::{
+        MrChange,
         PageSize,
         Umem,
         UserRegion, //

@@ -29,6 +29,7 @@ use crate::{
         CqLink,
         DeviceAttr,
         Info,
+        MrChange,
         MrKeys,
         MrType,
         NetDevice,
@@ -40,6 +41,7 @@ use crate::{
         PortImmutable,
         QpAttr,
         QpInitAttr,
+        QueriedAh,
         QueriedQp,
         RecvWrs,
         Registration,
@@ -203,6 +205,10 @@ impl Operations for Verbs {
         Ok(())
     }
 
+    fn query_ah(_dev: &Device<'_>, ah: &rdma::Ah<Self>) -> Result<QueriedAh> {
+        Ok(ah.data().query())
+    }
+
     fn create_cq(
         dev: &Device<'_>,
         link: &Arc<CqLink>,
@@ -215,6 +221,15 @@ impl Operations for Verbs {
     fn destroy_cq(dev: &Device<'_>, cq: &rdma::Cq<Self>) -> Result {
         cq.data().destroy(dev);
         Ok(())
+    }
+
+    fn resize_cq(
+        dev: &Device<'_>,
+        cq: &rdma::Cq<Self>,
+        cqe: u32,
+        udata: &mut Udata<'_, Self>,
+    ) -> Result<u32> {
+        cq.data().resize(dev, cqe, udata)
     }
 
     fn poll_cq(_dev: &Device<'_>, cq: &rdma::Cq<Self>, wcs: &mut WcArray<'_>) -> Result {
@@ -292,6 +307,26 @@ impl Operations for Verbs {
         udata: &mut Udata<'_, Self>,
     ) -> Result<(Mr, MrKeys)> {
         Mr::user(core, dev, pd.data(), &region, udata)
+    }
+
+    fn reg_dmabuf_mr(
+        core: &rdma::Device<Self>,
+        dev: &Device<'_>,
+        pd: &rdma::Pd<Self>,
+        region: UserRegion,
+        fd: i32,
+    ) -> Result<(Mr, MrKeys)> {
+        Mr::dmabuf(core, dev, pd.data(), &region, fd)
+    }
+
+    fn rereg_mr(
+        core: &rdma::Device<Self>,
+        dev: &Device<'_>,
+        pd: &rdma::Pd<Self>,
+        mr: &rdma::Mr<Self>,
+        change: &MrChange,
+    ) -> Result<(Mr, MrKeys)> {
+        mr.data().again(core, dev, pd.data(), change)
     }
 
     fn dereg_mr(dev: &Device<'_>, mr: &rdma::Mr<Self>) -> Result {

@@ -161,6 +161,38 @@ impl<'a> AhAttr<'a> {
     }
 }
 
+/// What an address handle was made of, as far as the driver tells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueriedAh {
+    /// As [`AhAttr::dgid`].
+    pub(crate) dgid: Gid,
+    /// As [`AhAttr::flow_label`].
+    pub(crate) flow_label: u32,
+    /// As [`AhAttr::hop_limit`].
+    pub(crate) hop_limit: u8,
+    /// As [`AhAttr::traffic_class`].
+    pub(crate) traffic_class: u8,
+    /// As [`AhAttr::sgid_index`].
+    pub(crate) sgid_index: u8,
+}
+
+impl QueriedAh {
+    /// The attributes in the core's form. They hold no reference to an identifier of ours.
+    pub(super) fn into_raw(self) -> bindings::rdma_ah_attr {
+        // SAFETY: Integers, arrays of them and pointers may be zero.
+        let mut raw: bindings::rdma_ah_attr = unsafe { core::mem::zeroed() };
+
+        // CAST: A small number.
+        raw.ah_flags = bindings::ib_ah_flags_IB_AH_GRH as u8;
+        raw.grh.dgid.raw = core::mem::ManuallyDrop::new(self.dgid.0);
+        raw.grh.flow_label = self.flow_label;
+        raw.grh.hop_limit = self.hop_limit;
+        raw.grh.traffic_class = self.traffic_class;
+        raw.grh.sgid_index = self.sgid_index;
+        raw
+    }
+}
+
 /// The 64-bit identifier made of a MAC address (EUI-64, RFC 4291 appendix A), in network order.
 #[doc(alias = "addrconf_addr_eui48")]
 pub(crate) fn eui64(mac: [u8; 6]) -> [u8; 8] {

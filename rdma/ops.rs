@@ -20,6 +20,7 @@ use super::{
     DeviceAttr,
     Gid,
     Mr,
+    MrChange,
     MrKeys,
     MrType,
     NewQp,
@@ -31,6 +32,7 @@ use super::{
     Qp,
     QpAttr,
     QpInitAttr,
+    QueriedAh,
     QueriedQp,
     RecvWrs,
     SendWrs,
@@ -142,6 +144,12 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// Destroys an address handle. Must not sleep unless `may_sleep`.
     fn destroy_ah(data: &Self::RegistrationData<'_>, ah: &Ah<Self>, may_sleep: bool) -> Result;
 
+    /// Tells what an address handle was made of.
+    fn query_ah(data: &Self::RegistrationData<'_>, ah: &Ah<Self>) -> Result<QueriedAh> {
+        let _ = (data, ah);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
     /// Makes a completion queue and says how many entries it really has.
     fn create_cq(
         data: &Self::RegistrationData<'_>,
@@ -152,6 +160,17 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
 
     /// Destroys a completion queue.
     fn destroy_cq(data: &Self::RegistrationData<'_>, cq: &Cq<Self>) -> Result;
+
+    /// Gives a user's completion queue another size, and says how many entries it really has then.
+    fn resize_cq(
+        data: &Self::RegistrationData<'_>,
+        cq: &Cq<Self>,
+        cqe: u32,
+        udata: &mut Udata<'_, Self>,
+    ) -> Result<u32> {
+        let _ = (data, cq, cqe, udata);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
 
     /// Takes completions off the queue until it is empty or `wcs` is full. Any context.
     fn poll_cq(data: &Self::RegistrationData<'_>, cq: &Cq<Self>, wcs: &mut WcArray<'_>) -> Result;
@@ -262,6 +281,32 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         region: UserRegion,
         udata: &mut Udata<'_, Self>,
     ) -> Result<(Self::Mr, MrKeys)>;
+
+    /// Registers a part of the DMA buffer that file descriptor `fd` of the process names;
+    /// [`UserRegion::start`] counts from the buffer's beginning.
+    fn reg_dmabuf_mr(
+        dev: &Device<Self>,
+        data: &Self::RegistrationData<'_>,
+        pd: &Pd<Self>,
+        region: UserRegion,
+        fd: i32,
+    ) -> Result<(Self::Mr, MrKeys)> {
+        let _ = (dev, data, pd, region, fd);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Registers anew, under another key, what `mr` registers, but for what `change` says. `pd` is
+    /// the domain of the new region. The core ends the registration of `mr` after success.
+    fn rereg_mr(
+        dev: &Device<Self>,
+        data: &Self::RegistrationData<'_>,
+        pd: &Pd<Self>,
+        mr: &Mr<Self>,
+        change: &MrChange,
+    ) -> Result<(Self::Mr, MrKeys)> {
+        let _ = (dev, data, pd, mr, change);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
 
     /// Ends a registration. `EBUSY` leaves it in place.
     fn dereg_mr(data: &Self::RegistrationData<'_>, mr: &Mr<Self>) -> Result;

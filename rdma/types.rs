@@ -331,6 +331,14 @@ impl Access {
         self.0 & other.0 == other.0
     }
 
+    /// Whether the memory must be writable for these rights.
+    #[doc(alias = "ib_access_writable")]
+    pub(crate) const fn needs_writable(self) -> bool {
+        self.0
+            & (Self::LOCAL_WRITE.0 | Self::REMOTE_WRITE.0 | Self::REMOTE_ATOMIC.0 | Self::MW_BIND.0)
+            != 0
+    }
+
     /// Both's rights.
     pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

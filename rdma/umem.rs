@@ -40,6 +40,41 @@ pub(crate) struct UserRegion {
     pub(crate) access: Access,
 }
 
+/// What changes when a region is registered anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MrChange {
+    /// Other memory: where it starts, its bytes, and the address by which peers know it.
+    pub(crate) memory: Option<(u64, u64, u64)>,
+    /// Other rights.
+    pub(crate) access: Option<Access>,
+}
+
+impl MrChange {
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` for changes that there are not.
+    #[doc(alias = "ib_mr_rereg_flags")]
+    pub(super) fn new(
+        flags: u32,
+        start: u64,
+        length: u64,
+        virt_addr: u64,
+        access: u32,
+    ) -> Result<Self> {
+        let has = |flag| flags & flag != 0;
+        // Whether the domain changes can be seen by the domain that is given.
+        if has(!bindings::ib_mr_rereg_flags_IB_MR_REREG_SUPPORTED) {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(Self {
+            memory: has(bindings::ib_mr_rereg_flags_IB_MR_REREG_TRANS)
+                .then_some((start, length, virt_addr)),
+            access: has(bindings::ib_mr_rereg_flags_IB_MR_REREG_ACCESS)
+                .then_some(Access::from_raw(access)),
+        })
+    }
+}
+
 /// A part of a user's memory, pinned and mapped for DMA as long as this lives.
 ///
 /// # Invariants
@@ -80,6 +115,54 @@ impl Umem {
         })?;
         // INVARIANT: Released by the destructor.
         NonNull::new(umem).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names.
+    /// [`UserRegion::start`] counts from the buffer's beginning.
+    ///
+    /// # Errors
+    ///
+    /// `EBADF` or `EINVAL` if `fd` is no such buffer, `EINVAL` if the region is empty or goes beyond
+    /// it, and those of its exporter.
+    #[doc(alias = "ib_umem_dmabuf_get_pinned")]
+    pub(crate) fn get_dmabuf<T: Operations>(
+        dev: &Device<T>,
+        region: &UserRegion,
+        fd: i32,
+    ) -> Result<Self> {
+        let length = usize::try_from(region.length)?;
+        let start = usize::try_from(region.start)?;
+        if length == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: The device is valid.
+        let umem = from_err_ptr(unsafe {
+            bindings::ib_umem_dmabuf_get_pinned(
+                dev.as_raw(),
+                start,
+                length,
+                fd,
+                // CAST: The rights are a set of bits.
+                region.access.into_raw() as c_int,
+            )
+        })?;
+        // The release of the part that all memory of users has knows of the rest.
+        // SAFETY: `umem` is valid.
+        let umem = unsafe { &raw mut (*umem).umem };
+        // INVARIANT: Released by the destructor.
+        NonNull::new(umem).map(Self).ok_or(ENOMEM)
+    }
+
+    /// Whether the memory may be written to.
+    pub(crate) fn is_writable(&self) -> bool {
+        // SAFETY: The memory is valid.
+        unsafe { self.0.as_ref() }.writable() != 0
+    }
+
+    /// Whether the memory is that of a DMA buffer.
+    pub(crate) fn is_dmabuf(&self) -> bool {
+        // SAFETY: The memory is valid.
+        unsafe { self.0.as_ref() }.is_dmabuf() != 0
     }
 
     /// The largest of the page sizes in the bit mask `sizes` that the memory can be described with,

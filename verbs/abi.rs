@@ -173,6 +173,13 @@ abi! {
         pub(crate) cq_size: u32,
     }
 
+    /// Request to resize a completion queue.
+    #[doc(alias = "irdma_resize_cq_req")]
+    pub(crate) struct ResizeCqReq(8) {
+        /// Address of the new ring, which was registered before.
+        pub(crate) user_cq_buffer: u64,
+    }
+
     /// Request for a QP.
     #[doc(alias = "irdma_create_qp_req")]
     pub(crate) struct CreateQpReq(32) {
@@ -262,6 +269,9 @@ pub(crate) const MIN_CREATE_CQ_REQ: usize = offset_of!(CreateCqReq, user_shadow_
 /// Room that the response to a new completion queue needs.
 #[doc(alias = "IRDMA_CREATE_CQ_MIN_RESP_LEN")]
 pub(crate) const MIN_CREATE_CQ_RESP: usize = size_of::<CreateCqResp>();
+
+/// Least request to resize a completion queue: all of it.
+pub(crate) const MIN_RESIZE_CQ_REQ: usize = size_of::<ResizeCqReq>();
 
 /// Least request for a QP: both addresses.
 #[doc(alias = "IRDMA_CREATE_QP_MIN_REQ_LEN")]

@@ -45,6 +45,8 @@ use crate::{
     },
     rdma::{
         AhAttr,
+        Gid,
+        QueriedAh,
         Udata, //
     }, //
 };
@@ -58,6 +60,8 @@ const ATOMIC_STEP: Delta = Delta::from_micros(1);
 /// An address handle.
 pub(crate) struct Ah {
     handle: AddressHandle,
+    dgid: Gid,
+    sgid_index: u8,
 }
 
 /// How far the device is with a handle. The end of the command may come after its caller has given
@@ -123,7 +127,11 @@ impl Ah {
 
         Self::make(dev, handle, number, may_sleep)?;
 
-        let ah = Self { handle };
+        let ah = Self {
+            handle,
+            dgid: attr.dgid(),
+            sgid_index: attr.sgid_index(),
+        };
         if let Some(udata) = udata {
             let response = abi::CreateAhResp {
                 ah_id: handle.index,
@@ -192,6 +200,18 @@ impl Ah {
         // function is reset.
         if dev.function().post(&DestroyAh(self.handle)).is_ok() {
             dev.ids().ahs.give_back(self.handle.index);
+        }
+    }
+
+    /// Tells what the handle was made of.
+    #[doc(alias = "irdma_query_ah")]
+    pub(super) fn query(&self) -> QueriedAh {
+        QueriedAh {
+            dgid: self.dgid,
+            flow_label: self.handle.flow_label,
+            hop_limit: self.handle.hop_limit,
+            traffic_class: self.handle.traffic_class,
+            sgid_index: self.sgid_index,
         }
     }
 

@@ -3,8 +3,12 @@
 //! Completion queues.
 
 use kernel::{
+    new_mutex,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        Mutex, //
+    }, //
 };
 
 use super::{
@@ -21,6 +25,7 @@ use crate::{
         cqp::cq::{
             CreateCq,
             DestroyCq,
+            ResizeCq,
             RingBase, //
         }, //
     },
@@ -45,10 +50,10 @@ const MAX_SHADOW_THRESHOLD: u32 = 0x3_ffff;
 /// A completion queue.
 pub(crate) struct Cq {
     number: u32,
-    entries: u32,
     ceq: u32,
-    base: RingBase,
     shadow: u64,
+    /// The device looks for the consumer's index after so many entries.
+    shadow_threshold: u32,
     link: Arc<CqLink>,
     reader: Reader,
 }
@@ -56,16 +61,40 @@ pub(crate) struct Cq {
 /// Who reads the queue. It is also what the device's events find.
 enum Reader {
     /// This driver.
-    Kernel(Arc<KernelCq>),
+    Kernel(Arc<KernelCq>, Ring),
     /// The user's library.
     User(Arc<UserCq>),
 }
 
+/// A ring, for the device.
+#[derive(Clone, Copy)]
+struct Ring {
+    entries: u32,
+    base: RingBase,
+}
+
 /// A queue that a user's library reads.
+#[pin_data]
 struct UserCq {
     link: Arc<CqLink>,
-    /// The ring and the shadow area, which stay registered as long as this lives.
-    _memory: [Queue; 2],
+    /// The ring's memory, which stays registered as long as it is here.
+    #[pin]
+    ring: Mutex<(Ring, Queue)>,
+    /// The same of the shadow area.
+    shadow: Queue,
+}
+
+impl UserCq {
+    fn new(link: Arc<CqLink>, ring: Ring, memory: Queue, shadow: Queue) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                link,
+                ring <- new_mutex!((ring, memory), "UserCq::ring"),
+                shadow,
+            }),
+            GFP_KERNEL,
+        )
+    }
 }
 
 impl CompletionHandler for KernelCq {
@@ -112,12 +141,13 @@ impl Cq {
             cq.ceq = attr.comp_vector;
         }
 
+        let ring = cq.ring();
         let made = dev.function().execute(&CreateCq {
             cq_id: cq.number,
-            entries: cq.entries,
-            ring: cq.base,
+            entries: ring.entries,
+            ring: ring.base,
             shadow: cq.shadow,
-            shadow_read_threshold: (cq.entries / 2).min(MAX_SHADOW_THRESHOLD),
+            shadow_read_threshold: cq.shadow_threshold,
             ceq_id: Some(cq.ceq),
             mask_events: true,
             check_overflow: true,
@@ -145,14 +175,18 @@ impl Cq {
         let entries = sizing::cq_entries(dev.limits(), cqe)?;
         let kernel = KernelCq::new(dev.function().parent(), link.clone(), number, entries)?;
 
+        let ring = Ring {
+            entries,
+            base: RingBase::Contiguous(kernel.entries_address()),
+        };
+
         Ok(Self {
             number,
-            entries,
             ceq: 0,
-            base: RingBase::Contiguous(kernel.entries_address()),
             shadow: kernel.shadow_address(),
+            shadow_threshold: shadow_threshold(entries),
             link: link.clone(),
-            reader: Reader::Kernel(kernel),
+            reader: Reader::Kernel(kernel, ring),
         })
     }
 
@@ -169,33 +203,103 @@ impl Cq {
 
         let request: abi::CreateCqReq = udata.read(abi::MIN_CREATE_CQ_REQ)?;
         let context = udata.context().ok_or(EINVAL)?.data();
-        let ring = context.take_queue(abi::reg_type::CQ, request.user_cq_buf)?;
+        let memory = context.take_queue(abi::reg_type::CQ, request.user_cq_buf)?;
         let shadow = context.take_queue(abi::reg_type::CQ, request.user_shadow_area)?;
-        let bytes = u64::from(entries) * u64::from(QUANTUM_BYTES);
-
-        // The device must not get beyond what was registered.
-        let base = ring.cq_ring(bytes)?;
+        let ring = Self::user_ring(&memory, entries)?;
         let shadow_address = shadow.shadow_area(sizing::SHADOW_BYTES.into())?;
-        let user = UserCq {
-            link: link.clone(),
-            _memory: [ring, shadow],
-        };
 
         Ok(Self {
             number,
-            entries,
             ceq: 0,
-            base,
             shadow: shadow_address,
+            shadow_threshold: shadow_threshold(entries),
             link: link.clone(),
-            reader: Reader::User(Arc::new(user, GFP_KERNEL)?),
+            reader: Reader::User(UserCq::new(link.clone(), ring, memory, shadow)?),
         })
+    }
+
+    /// The ring of `entries` entries in a user's memory.
+    fn user_ring(memory: &Queue, entries: u32) -> Result<Ring> {
+        let bytes = u64::from(entries) * u64::from(QUANTUM_BYTES);
+
+        Ok(Ring {
+            entries,
+            // The device must not get beyond what was registered.
+            base: memory.cq_ring(bytes)?,
+        })
+    }
+
+    /// Gives a user's queue another ring, and returns how many entries its consumer may count on
+    /// then. What is in the old ring is the user's to read before the new one.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` if it is to have too many entries, or the new ring's memory is not registered or
+    ///   too small.
+    /// - `EOPNOTSUPP` for a queue of the kernel.
+    /// - Those of a command.
+    ///
+    /// The queue keeps its ring then.
+    #[doc(alias = "irdma_resize_cq")]
+    #[doc(alias = "irdma_sc_cq_resize")]
+    pub(super) fn resize(
+        &self,
+        dev: &Device<'_>,
+        cqe: u32,
+        udata: &mut Udata<'_, Verbs>,
+    ) -> Result<u32> {
+        let Reader::User(user) = &self.reader else {
+            return Err(EOPNOTSUPP);
+        };
+        if cqe > dev.limits().max_cqe {
+            return Err(EINVAL);
+        }
+
+        udata.respond_empty()?;
+        let request: abi::ResizeCqReq = udata.read(abi::MIN_RESIZE_CQ_REQ)?;
+        let context = udata.context().ok_or(EINVAL)?.data();
+        let entries = cqe.max(MIN_ENTRIES);
+        let memory = context.take_queue(abi::reg_type::CQ, request.user_cq_buffer)?;
+        let ring = Self::user_ring(&memory, entries)?;
+        let mut current = user.ring.lock();
+
+        let resized = dev.function().execute(&ResizeCq {
+            cq_id: self.number,
+            entries,
+            ring: ring.base,
+            shadow: self.shadow,
+            shadow_read_threshold: self.shadow_threshold,
+            mask_events: true,
+            // As the stock driver has it: the library keeps the old ring's entries beside.
+            check_overflow: false,
+            vsi: dev.function().vsi(),
+        });
+        if let Err(error) = resized {
+            if error == ETIMEDOUT {
+                // The device may still do it.
+                memory.release();
+                dev.function().bury(memory);
+            }
+            return Err(error);
+        }
+
+        // The old ring's memory may be deregistered from here on.
+        *current = (ring, memory);
+        Ok(entries - 1)
+    }
+
+    /// The ring that the device writes.
+    fn ring(&self) -> Ring {
+        match &self.reader {
+            Reader::Kernel(_, ring) => *ring,
+            Reader::User(user) => user.ring.lock().0,
+        }
     }
 
     /// Has the queue's events passed on, and tells a user of it.
     fn introduce(&self, dev: &Device<'_>, udata: Option<&mut Udata<'_, Verbs>>) -> Result {
         match &self.reader {
-            Reader::Kernel(kernel) => {
+            Reader::Kernel(kernel, _) => {
                 dev.register_cq(self.ceq, self.number, kernel.clone(), &self.link)?
             }
             Reader::User(user) => {
@@ -206,7 +310,7 @@ impl Cq {
         match udata {
             Some(udata) => udata.respond(&abi::CreateCqResp {
                 cq_id: self.number,
-                cq_size: self.entries,
+                cq_size: self.ring().entries,
             }),
             None => Ok(()),
         }
@@ -218,10 +322,11 @@ impl Cq {
     #[doc(alias = "irdma_cq_wq_destroy")]
     #[doc(alias = "irdma_cq_free_rsrc")]
     pub(super) fn destroy(&self, dev: &Device<'_>) {
+        let ring = self.ring();
         let destroyed = dev.function().execute(&DestroyCq {
             cq_id: self.number,
-            entries: self.entries,
-            ring: self.base,
+            entries: ring.entries,
+            ring: ring.base,
             shadow: self.shadow,
             ceq_id: Some(self.ceq),
             mask_events: true,
@@ -238,8 +343,12 @@ impl Cq {
 
     fn bury(&self, dev: &Device<'_>) {
         match &self.reader {
-            Reader::Kernel(kernel) => dev.function().bury(kernel.clone()),
-            Reader::User(user) => dev.function().bury(user.clone()),
+            Reader::Kernel(kernel, _) => dev.function().bury(kernel.clone()),
+            Reader::User(user) => {
+                user.ring.lock().1.release();
+                user.shadow.release();
+                dev.function().bury(user.clone());
+            }
         }
     }
 
@@ -257,8 +366,13 @@ impl Cq {
     #[inline]
     pub(super) fn kernel(&self) -> Result<&Arc<KernelCq>> {
         match &self.reader {
-            Reader::Kernel(kernel) => Ok(kernel),
+            Reader::Kernel(kernel, _) => Ok(kernel),
             Reader::User(_) => Err(EINVAL),
         }
     }
+}
+
+/// After how many entries of `entries` the device looks for the consumer's index.
+fn shadow_threshold(entries: u32) -> u32 {
+    (entries / 2).min(MAX_SHADOW_THRESHOLD)
 }

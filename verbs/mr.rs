@@ -40,6 +40,7 @@ use crate::{
         self,
         random_u32,
         Access,
+        MrChange,
         MrKeys,
         MrType,
         Udata,
@@ -83,7 +84,7 @@ enum Kind {
     /// Pages that a work request gives.
     Fast(Arc<FastRegion>),
     /// Memory of a user.
-    User(Arc<UserMemory>),
+    User(Arc<UserMemory>, Access),
     /// Memory of a user's queue, which is none of the device's regions.
     Queue(Arc<QueueMemory>, Arc<Waiting>),
 }
@@ -105,9 +106,43 @@ struct Pages {
 
 /// What the device may read and write for a user.
 struct UserMemory {
+    base: RegionBase,
+    page_size: PageSize,
+    /// The address by which its users know it.
+    va: u64,
+    /// Bytes.
+    length: u64,
     /// The pages, where they are not contiguous.
     _list: Option<PageList>,
-    _umem: Umem,
+    umem: Umem,
+}
+
+impl UserMemory {
+    /// Finds pages of a size that the device has.
+    ///
+    /// # Errors
+    ///
+    /// - `EOPNOTSUPP` if there is no such size.
+    /// - `ENOMEM`
+    fn new(dev: &Device<'_>, va: u64, mut umem: Umem) -> Result<Arc<Self>> {
+        let size = umem
+            .best_page_size(dev.hw_limits().page_sizes, va)
+            .ok_or(EOPNOTSUPP)?;
+        let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
+        let (base, list) = list_pages(dev, &umem, size)?;
+
+        Ok(Arc::new(
+            Self {
+                base,
+                page_size,
+                va,
+                length: umem.length(),
+                _list: list,
+                umem,
+            },
+            GFP_KERNEL,
+        )?)
+    }
 }
 
 impl Mr {
@@ -210,7 +245,11 @@ impl Mr {
 
         let umem = Umem::get(core, region)?;
         match request.reg_type {
-            abi::reg_type::MEMORY => Self::user_memory(dev, pd, region, umem),
+            abi::reg_type::MEMORY => {
+                let memory = UserMemory::new(dev, region.virt_addr, umem)?;
+
+                Self::user_memory(dev, pd, memory, region.access)
+            }
             _ => {
                 let memory = QueueMemory::new(dev, &request, region.virt_addr, umem)?;
                 let memory = Arc::new(memory, GFP_KERNEL)?;
@@ -230,26 +269,79 @@ impl Mr {
         }
     }
 
+    /// Registers a part of a DMA buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::user`], and those of the buffer's exporter.
+    #[doc(alias = "irdma_reg_user_mr_dmabuf")]
+    pub(super) fn dmabuf(
+        core: &rdma::Device<Verbs>,
+        dev: &Device<'_>,
+        pd: &Pd,
+        region: &UserRegion,
+        fd: i32,
+    ) -> Result<(Self, MrKeys)> {
+        if region.length > dev.hw_limits().max_region {
+            return Err(EINVAL);
+        }
+
+        let umem = Umem::get_dmabuf(core, region, fd)?;
+        let memory = UserMemory::new(dev, region.virt_addr, umem)?;
+
+        Self::user_memory(dev, pd, memory, region.access)
+    }
+
+    /// Registers a user's memory anew, in `pd`, with what `change` says. This region stays as it is
+    /// until it is deregistered.
+    ///
+    /// # Errors
+    ///
+    /// - `EINVAL` for a region that isn't a user's memory, and as [`Self::user`].
+    /// - `EACCES` if memory that was pinned for reading only shall be written.
+    /// - Those of [`Self::user`].
+    #[doc(alias = "irdma_rereg_user_mr")]
+    #[doc(alias = "irdma_rereg_mr_trans")]
+    pub(super) fn again(
+        &self,
+        core: &rdma::Device<Verbs>,
+        dev: &Device<'_>,
+        pd: &Pd,
+        change: &MrChange,
+    ) -> Result<(Self, MrKeys)> {
+        let Kind::User(memory, access) = &self.kind else {
+            return Err(EINVAL);
+        };
+        let access = change.access.unwrap_or(*access);
+        let memory = match change.memory {
+            Some((start, length, virt_addr)) => {
+                if length > dev.hw_limits().max_region {
+                    return Err(EINVAL);
+                }
+                let region = UserRegion {
+                    start,
+                    length,
+                    virt_addr,
+                    access,
+                };
+
+                UserMemory::new(dev, virt_addr, Umem::get(core, &region)?)?
+            }
+            None if access.needs_writable() && !memory.umem.is_writable() => return Err(EACCES),
+            None => memory.clone(),
+        };
+
+        Self::user_memory(dev, pd, memory, access)
+    }
+
     #[doc(alias = "irdma_reg_user_mr_type_mem")]
     #[doc(alias = "irdma_hwreg_mr")]
     fn user_memory(
         dev: &Device<'_>,
         pd: &Pd,
-        region: &UserRegion,
-        mut umem: Umem,
+        memory: Arc<UserMemory>,
+        access: Access,
     ) -> Result<(Self, MrKeys)> {
-        let size = umem
-            .best_page_size(dev.hw_limits().page_sizes, region.virt_addr)
-            .ok_or(EOPNOTSUPP)?;
-        let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
-        let (base, list) = list_pages(dev, &umem, size)?;
-        let memory = Arc::new(
-            UserMemory {
-                _list: list,
-                _umem: umem,
-            },
-            GFP_KERNEL,
-        )?;
         let number = Number::take(&dev.ids().mrs)?;
         let stag = new_stag(dev, number.get());
 
@@ -257,12 +349,12 @@ impl Mr {
             index: stag >> KEY_BITS,
             key: key_of(stag),
             pd: pd.number(),
-            va: region.virt_addr,
-            zero_based: region.access.contains(Access::ZERO_BASED),
-            length: region.length,
-            page_size,
-            region: base,
-            access: rights(region.access),
+            va: memory.va,
+            zero_based: access.contains(Access::ZERO_BASED),
+            length: memory.length,
+            page_size: memory.page_size,
+            region: memory.base,
+            access: rights(access),
             remote_atomics: false,
         });
         if let Err(error) = registered {
@@ -274,7 +366,12 @@ impl Mr {
             return Err(error);
         }
 
-        Ok(Self::with_keys(stag, number, pd, Kind::User(memory)))
+        Ok(Self::with_keys(
+            stag,
+            number,
+            pd,
+            Kind::User(memory, access),
+        ))
     }
 
     fn with_keys(stag: u32, number: Number<'_>, pd: &Pd, kind: Kind) -> (Self, MrKeys) {
@@ -312,7 +409,7 @@ impl Mr {
         match (gone, &self.kind) {
             (Ok(_), _) => dev.ids().mrs.give_back(self.number),
             (Err(_), Kind::Fast(region)) => dev.function().bury(region.clone()),
-            (Err(_), Kind::User(memory)) => dev.function().bury(memory.clone()),
+            (Err(_), Kind::User(memory, _)) => dev.function().bury(memory.clone()),
             (Err(_), _) => (),
         }
 

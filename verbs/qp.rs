@@ -87,7 +87,7 @@ pub(super) struct QpShared {
     /// The queues of an in-kernel user.
     kernel: Option<Arc<KernelQp>>,
     /// The memory of a user's queues.
-    _user: Option<Queue>,
+    user: Option<Queue>,
     /// Happens when the device has drained the send queue.
     #[pin]
     drained: Completion,
@@ -239,7 +239,7 @@ impl Qp {
                 info: parts.info,
                 context,
                 kernel,
-                _user: parts.user,
+                user: parts.user,
                 drained <- Completion::new(),
                 state <- new_mutex!(state, "QpShared::state"),
             }? Error),
@@ -308,7 +308,12 @@ impl Qp {
         match destroyed {
             Ok(_) if shared.kind != QpType::Gsi => dev.ids().qps.give_back(shared.number),
             Ok(_) => (),
-            Err(_) => function.bury(shared.clone()),
+            Err(_) => {
+                if let Some(memory) = &shared.user {
+                    memory.release();
+                }
+                function.bury(shared.clone());
+            }
         }
     }
 

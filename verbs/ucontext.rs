@@ -170,6 +170,14 @@ impl Waiting {
     }
 }
 
+impl Queue {
+    /// Lets the user deregister the memory; it stays pinned as long as this lives. For a queue that
+    /// is gone for its user, but maybe not for the device.
+    pub(super) fn release(&self) {
+        self.0.set_in_use(false);
+    }
+}
+
 impl core::ops::Deref for Queue {
     type Target = QueueMemory;
 

@@ -13,6 +13,7 @@ use crate::{
         Access,
         Device,
         Mr,
+        MrChange,
         MrKeys,
         MrType,
         Operations,
@@ -109,6 +110,62 @@ impl<T: Operations> VTable<T> {
                 }
                 let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
                 T::reg_user_mr(device, data, pd, region, &mut udata)
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`VTable::new_mr`].
+    pub(super) unsafe extern "C" fn reg_dmabuf_mr(
+        pd: *mut bindings::ib_pd,
+        offset: u64,
+        length: u64,
+        virt_addr: u64,
+        fd: c_int,
+        access: c_int,
+        dmah: *mut bindings::ib_dmah,
+        _attrs: *mut bindings::uverbs_attr_bundle,
+    ) -> *mut bindings::ib_mr {
+        let region = UserRegion {
+            start: offset,
+            length,
+            virt_addr,
+            // CAST: The rights are a set of bits.
+            access: Access::from_raw(access as u32),
+        };
+        // SAFETY: By this function's requirements.
+        unsafe {
+            Self::new_mr(pd, |device, data, pd| {
+                if !dmah.is_null() {
+                    return Err(EOPNOTSUPP);
+                }
+                T::reg_dmabuf_mr(device, data, pd, region, fd)
+            })
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As [`VTable::new_mr`]; `mr` is a user's region that this table made, which nobody else
+    /// changes; `udata` is that of the call.
+    pub(super) unsafe extern "C" fn rereg_mr(
+        mr: *mut bindings::ib_mr,
+        flags: c_int,
+        start: u64,
+        length: u64,
+        virt_addr: u64,
+        access: c_int,
+        pd: *mut bindings::ib_pd,
+        udata: *mut bindings::ib_udata,
+    ) -> *mut bindings::ib_mr {
+        // CAST: Both are sets of bits.
+        let change = MrChange::new(flags as u32, start, length, virt_addr, access as u32);
+        // SAFETY: By this function's requirements.
+        unsafe {
+            Self::new_mr(pd, |device, data, pd| {
+                Udata::<T>::from_raw(udata).ok_or(EINVAL)?.no_io()?;
+                T::rereg_mr(device, data, pd, Mr::from_raw(mr), &change?)
             })
         }
     }

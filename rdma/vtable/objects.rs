@@ -194,6 +194,26 @@ impl<T: Operations> VTable<T> {
 
     /// # Safety
     ///
+    /// As [`VTable::destroy_ah`]; `attr` is valid.
+    pub(super) unsafe extern "C" fn query_ah(
+        ah: *mut bindings::ib_ah,
+        attr: *mut bindings::rdma_ah_attr,
+    ) -> c_int {
+        // SAFETY: By this function's requirements.
+        let device = unsafe { Device::<T>::from_raw((*ah).device) };
+        from_result(|| {
+            // SAFETY: As above.
+            let handle = unsafe { Ah::from_raw(ah) };
+            // SAFETY: This is an operation.
+            let queried = unsafe { device.with_data(|_, data| T::query_ah(data, handle)) }?;
+            // SAFETY: By this function's requirements.
+            unsafe { attr.write(queried.into_raw()) };
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
     /// The core calls this with a queue of a registered device, its own part filled in. `attrs` is
     /// null unless a user asks.
     pub(super) unsafe extern "C" fn create_cq(
@@ -231,6 +251,29 @@ impl<T: Operations> VTable<T> {
                     Err(error)
                 }
             }
+        })
+    }
+
+    /// # Safety
+    ///
+    /// The core calls this with a user's queue that [`VTable::create_cq`] made, once at a time;
+    /// `udata` is that of the call.
+    pub(super) unsafe extern "C" fn resize_cq(
+        cq: *mut bindings::ib_cq,
+        cqe: c_uint,
+        udata: *mut bindings::ib_udata,
+    ) -> c_int {
+        // SAFETY: By this function's requirements.
+        let device = unsafe { Device::<T>::from_raw((*cq).device) };
+        from_result(|| {
+            // SAFETY: As above, and this is an operation.
+            let granted = unsafe {
+                let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
+                device.with_data(|_, data| T::resize_cq(data, Cq::from_raw(cq), cqe, &mut udata))
+            }?;
+            // SAFETY: As above.
+            unsafe { (*cq).cqe = c_int::try_from(granted).unwrap_or(c_int::MAX) };
+            Ok(0)
         })
     }
 
