@@ -28,6 +28,7 @@ use crate::{
         CqInitAttr,
         CqLink,
         DeviceAttr,
+        Gid,
         Info,
         MrChange,
         MrKeys,
@@ -60,6 +61,7 @@ mod device;
 mod events;
 mod kernel_cq;
 mod kernel_qp;
+mod mcast;
 mod mr;
 mod neighbours;
 mod number;
@@ -276,6 +278,14 @@ impl Operations for Verbs {
 
     fn post_recv(_dev: &Device<'_>, qp: &rdma::Qp<Self>, wrs: &mut RecvWrs<'_>) -> Result {
         qp.data().kernel()?.post_recv(wrs)
+    }
+
+    fn attach_mcast(dev: &Device<'_>, qp: &rdma::Qp<Self>, gid: Gid, _lid: u16) -> Result {
+        dev.mcast_groups().attach(dev, qp.number(), gid)
+    }
+
+    fn detach_mcast(dev: &Device<'_>, qp: &rdma::Qp<Self>, gid: Gid, _lid: u16) -> Result {
+        dev.mcast_groups().detach(dev, qp.number(), gid)
     }
 
     fn get_dma_mr(dev: &Device<'_>, pd: &rdma::Pd<Self>, access: Access) -> Result<(Mr, MrKeys)> {

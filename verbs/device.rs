@@ -14,6 +14,7 @@ use kernel::{
 
 use super::{
     events::Events,
+    mcast::McastGroups,
     neighbours::Neighbours,
     path,
     qp::QpShared,
@@ -80,6 +81,7 @@ pub(crate) struct Device<'a> {
     pci: &'a pci::Device<Bound>,
     netdev: ARef<NetDevice>,
     tables: Arc<Tables>,
+    mcast_groups: Pin<KBox<McastGroups>>,
 }
 
 impl<'a> Device<'a> {
@@ -114,6 +116,7 @@ impl<'a> Device<'a> {
             pci,
             netdev,
             tables,
+            mcast_groups: KBox::pin_init(McastGroups::new(), GFP_KERNEL)?,
         })
     }
 
@@ -192,6 +195,12 @@ impl<'a> Device<'a> {
     #[inline]
     pub(super) fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Returns the multicast groups.
+    #[inline]
+    pub(super) fn mcast_groups(&self) -> &McastGroups {
+        &self.mcast_groups
     }
 
     /// Returns the network device.
