@@ -70,6 +70,7 @@ impl<T: Operations> VTable<T> {
         destroy_ah: Some(Self::destroy_ah),
         query_ah: optional!(T::HAS_QUERY_AH, Self::query_ah),
         create_cq: Some(Self::create_cq),
+        pre_destroy_cq: Some(Self::pre_destroy_cq),
         destroy_cq: Some(Self::destroy_cq),
         resize_user_cq: optional!(T::HAS_RESIZE_CQ, Self::resize_cq),
         create_qp: Some(Self::create_qp),

@@ -277,6 +277,19 @@ impl<T: Operations> VTable<T> {
         })
     }
 
+    /// Keeps a queue of the kernel from telling of completions any more. The core cancels the work
+    /// that polls the queue after this and before it destroys the queue; an event between the two
+    /// would have that work run on a queue that is gone.
+    ///
+    /// # Safety
+    ///
+    /// As [`VTable::destroy_cq`].
+    pub(super) unsafe extern "C" fn pre_destroy_cq(cq: *mut bindings::ib_cq) -> c_int {
+        // SAFETY: By this function's requirements.
+        unsafe { Cq::<T>::from_raw(cq) }.link().cut();
+        0
+    }
+
     /// # Safety
     ///
     /// The core calls this with what [`VTable::create_cq`] made.
