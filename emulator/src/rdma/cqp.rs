@@ -113,6 +113,9 @@ pub(crate) struct Completion {
 pub(crate) struct Command {
     pub opcode: Opcode,
     pub words: [u64; 8],
+    /// The queue was told to refuse a command before: what that one should have
+    /// taken apart is still there, and the driver cannot help it.
+    pub after_refusal: bool,
 }
 
 impl Command {
@@ -139,6 +142,14 @@ impl Command {
         cx.violation("cqp", format!("{}: {text}", self.opcode));
     }
 
+    /// Records that the driver takes apart what something else still uses,
+    /// unless that is left from a command that was refused on demand.
+    pub fn used(&self, cx: &mut Context<'_>, text: impl std::fmt::Display) {
+        if !self.after_refusal {
+            self.violation(cx, text);
+        }
+    }
+
     /// Like [`Self::violation`], and the command fails.
     pub fn refuse(
         &self,
@@ -146,7 +157,11 @@ impl Command {
         failure: Failure,
         text: impl std::fmt::Display,
     ) -> Failure {
-        self.violation(cx, text);
+        if failure == Failure::IN_USE {
+            self.used(cx, text);
+        } else {
+            self.violation(cx, text);
+        }
         failure
     }
 }
@@ -356,7 +371,14 @@ fn run(rdma: &mut Rdma, cx: &mut Context<'_>, index: u32, words: [u64; 8]) {
             cx.violation("cqp", format!("opcode {code:#x} is not implemented"));
             Err(Failure::INVALID_COMMAND)
         }
-        (_, Some(opcode)) => execute(rdma, cx, Command { opcode, words }),
+        (_, Some(opcode)) => {
+            let command = Command {
+                opcode,
+                words,
+                after_refusal: rdma.cqp.as_ref().is_some_and(|cqp| cqp.refused),
+            };
+            execute(rdma, cx, command)
+        }
     };
     let mut completion = Completion {
         index,

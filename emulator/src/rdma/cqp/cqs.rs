@@ -213,7 +213,7 @@ pub(super) fn destroy_ceq(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) ->
         cq.ceq = None;
         // The control CQ is polled from here on.
         if cq.id != CONTROL_CQ {
-            c.violation(cx, format!("{owner}: CQ {} uses it", cq.id));
+            c.used(cx, format!("{owner}: CQ {} uses it", cq.id));
         }
     }
     Ok(Done::OK)
