@@ -69,6 +69,7 @@ pub(crate) use self::{
         NewUcontext, //
     },
     notifier::{
+        tell_addresses,
         AddressEvent,
         Listener,
         Notifiers, //

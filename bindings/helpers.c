@@ -119,6 +119,40 @@ bool irdma_helper_netevent(unsigned long event, void *data,
 	return true;
 }
 
+void irdma_helper_walk_addresses(struct net_device *netdev, irdma_helper_tell_t tell,
+				 void *context)
+{
+	struct irdma_helper_address_event address = { .netdev = netdev };
+	struct inet6_ifaddr *inet6addr;
+	struct inet6_dev *inet6dev;
+	struct in_ifaddr *inetaddr;
+	struct in_device *inetdev;
+	struct net_device *dev;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(netdev), dev) {
+		if (real_netdev(dev) != netdev || dev->addr_len != ETH_ALEN ||
+		    !(READ_ONCE(dev->flags) & IFF_UP))
+			continue;
+
+		ether_addr_copy(address.mac, dev->dev_addr);
+		inetdev = __in_dev_get_rcu(dev);
+		if (inetdev)
+			in_dev_for_each_ifa_rcu(inetaddr, inetdev) {
+				ipv6_addr_set_v4mapped(inetaddr->ifa_address,
+						       (struct in6_addr *)address.ip);
+				tell(context, &address);
+			}
+		inet6dev = __in6_dev_get(dev);
+		if (inet6dev)
+			list_for_each_entry_rcu(inet6addr, &inet6dev->addr_list, if_list) {
+				memcpy(address.ip, &inet6addr->addr, sizeof(address.ip));
+				tell(context, &address);
+			}
+	}
+	rcu_read_unlock();
+}
+
 int irdma_helper_register_inetaddr(struct notifier_block *nb)
 {
 	return register_inetaddr_notifier(nb);

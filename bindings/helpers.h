@@ -48,6 +48,13 @@ bool irdma_helper_inet6addr_event(unsigned long event, void *data,
 				  struct irdma_helper_address_event *out);
 bool irdma_helper_netevent(unsigned long event, void *data,
 			   struct irdma_helper_address_event *out);
+
+/* Tells, in an RCU reader, all addresses of a network device that is up and of VLANs on it. */
+typedef void (*irdma_helper_tell_t)(void *context,
+				    const struct irdma_helper_address_event *address);
+void irdma_helper_walk_addresses(struct net_device *netdev, irdma_helper_tell_t tell,
+				 void *context);
+
 int irdma_helper_register_inetaddr(struct notifier_block *nb);
 int irdma_helper_unregister_inetaddr(struct notifier_block *nb);
 int irdma_helper_register_inet6addr(struct notifier_block *nb);

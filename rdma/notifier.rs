@@ -200,6 +200,35 @@ unsafe impl<L: Listener> Send for Notifiers<L> {}
 // SAFETY: Nothing can be done with a reference.
 unsafe impl<L: Listener> Sync for Notifiers<L> {}
 
+/// Tells `listener` of all addresses that `netdev` and VLANs on it have now.
+#[doc(alias = "irdma_add_ip")]
+pub(crate) fn tell_addresses<L: Listener>(netdev: &NetDevice, listener: &L) {
+    /// # Safety
+    ///
+    /// `context` is an `L`, and `address` is valid.
+    unsafe extern "C" fn tell<L: Listener>(
+        context: *mut c_void,
+        address: *const bindings::irdma_helper_address_event,
+    ) {
+        // SAFETY: By this function's requirements.
+        let (listener, address) = unsafe { (&*context.cast::<L>(), &*address) };
+        // SAFETY: The network device is valid during the walk.
+        if let Some(netdev) = unsafe { address.netdev.cast::<NetDevice>().as_ref() } {
+            let ip = Gid(address.ip).ip();
+            listener.address_event(netdev, AddressEvent::Valid(ip, address.mac));
+        }
+    }
+
+    // SAFETY: The network device is valid, and `tell` gets the listener that it expects.
+    unsafe {
+        bindings::irdma_helper_walk_addresses(
+            netdev.as_raw(),
+            Some(tell::<L>),
+            ptr::from_ref(listener).cast_mut().cast(),
+        );
+    }
+}
+
 impl<L: Listener> Notifiers<L> {
     /// Has `listener` told from now on.
     ///

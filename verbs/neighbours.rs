@@ -21,6 +21,7 @@ use crate::{
         function::Function, //
     },
     rdma::{
+        tell_addresses,
         AddressEvent,
         Listener,
         NetDevice,
@@ -54,7 +55,11 @@ impl<'a> Neighbours<'a> {
             GFP_KERNEL,
         )?;
 
-        KBox::pin_init(Notifiers::new(listener), GFP_KERNEL)
+        let notifiers = KBox::pin_init(Notifiers::new(listener.clone()), GFP_KERNEL)?;
+
+        // After that, so that no address is missed; one that is told twice does no harm.
+        tell_addresses(netdev, &*listener);
+        Ok(notifiers)
     }
 }
 
