@@ -4,6 +4,7 @@
 #include <linux/cpumask.h>
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
@@ -181,6 +182,19 @@ int irdma_helper_register_netevent(struct notifier_block *nb)
 int irdma_helper_unregister_netevent(struct notifier_block *nb)
 {
 	return unregister_netevent_notifier(nb);
+}
+
+u8 irdma_helper_egress_priority(const struct ib_gid_attr *attr, u8 priority)
+{
+	struct net_device *netdev;
+
+	rcu_read_lock();
+	netdev = rcu_dereference(attr->ndev);
+	if (netdev && is_vlan_dev(netdev))
+		priority = (vlan_dev_get_egress_qos_mask(netdev, priority) & VLAN_PRIO_MASK) >>
+			   VLAN_PRIO_SHIFT;
+	rcu_read_unlock();
+	return priority;
 }
 
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle)

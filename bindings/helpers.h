@@ -9,6 +9,7 @@
 #include <linux/types.h>
 
 struct device;
+struct ib_gid_attr;
 struct ib_ucontext;
 struct ib_udata;
 struct net_device;
@@ -61,6 +62,9 @@ int irdma_helper_register_inet6addr(struct notifier_block *nb);
 int irdma_helper_unregister_inet6addr(struct notifier_block *nb);
 int irdma_helper_register_netevent(struct notifier_block *nb);
 int irdma_helper_unregister_netevent(struct notifier_block *nb);
+
+/* linux/if_vlan.h: the priority that a VLAN's egress map makes of a packet's. */
+u8 irdma_helper_egress_priority(const struct ib_gid_attr *attr, u8 priority);
 
 /* rdma/uverbs_ioctl.h; both give NULL for NULL. */
 struct ib_udata *irdma_helper_bundle_udata(struct uverbs_attr_bundle *bundle);

@@ -86,6 +86,14 @@ impl GidAttr<'_> {
         })?;
         Ok(((vlan < 4096).then_some(vlan), mac))
     }
+
+    /// The user priority of packets of `priority`: what the VLAN's egress map makes of it, if the
+    /// identifier belongs to a VLAN.
+    #[doc(alias = "vlan_dev_get_egress_qos_mask")]
+    pub(crate) fn egress_priority(&self, priority: u8) -> u8 {
+        // SAFETY: The attributes are valid.
+        unsafe { bindings::irdma_helper_egress_priority(self.0, priority) }
+    }
 }
 
 /// Route to a peer.

@@ -54,6 +54,7 @@ impl Path {
     /// - `EINVAL` if the route is none of RoCEv2: without a global header, of another network, or
     ///   from an address of one family to one of the other.
     /// - `ENODEV` if the network device is gone.
+    #[doc(alias = "irdma_roce_get_vlan_prio")]
     pub(super) fn new(attr: &AhAttr<'_>, priority: impl FnOnce(u8) -> u8) -> Result<Self> {
         let gid = attr.sgid_attr().ok_or(EINVAL)?;
         if !matches!(gid.network(), NetworkType::Ipv4 | NetworkType::Ipv6) {
@@ -71,7 +72,7 @@ impl Path {
             Some(mac) => mac,
             None => attr.dmac()?,
         };
-        let priority = priority(attr.traffic_class());
+        let priority = gid.egress_priority(priority(attr.traffic_class()));
 
         Ok(Self {
             source,
