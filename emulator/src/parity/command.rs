@@ -57,6 +57,9 @@ impl Command {
         let state = self.head(wqe::QP_NEXT_STATE);
         match (opcode, QpState::from_code(state)) {
             (Opcode::ModifyQp, Some(state)) => format!("{opcode} to {state:?}"),
+            (Opcode::ManageArp, _) if self.head(wqe::ARP_VALID) != 0 => {
+                format!("{opcode} {:012x}", wqe::MAC_ADDRESS.get(self.words[2]))
+            }
             _ => opcode.to_string(),
         }
     }
@@ -127,6 +130,9 @@ impl Command {
     pub fn fields(&self, objects: &mut Objects) -> Fields {
         let mut fields = Fields::default();
         let object = self.object();
+        if let (Some((Class::Arp, entry)), true) = (object, self.head(wqe::ARP_VALID) != 0) {
+            objects.set_neighbour(entry, wqe::MAC_ADDRESS.get(self.words[2]));
+        }
         let subject = Subject {
             object,
             new: self.creates(),

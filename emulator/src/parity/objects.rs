@@ -12,6 +12,8 @@ pub(super) enum Class {
     Pd,
     Stag,
     Ah,
+    /// An entry of the ARP table. Who is in it is what matters: which entries
+    /// there are depends on what else goes on at the port.
     Arp,
     Mcast,
     /// A node of the work scheduler.
@@ -55,13 +57,15 @@ pub(super) struct Objects {
     /// Which objects use which others whose end nothing tells: when the last
     /// user goes, the number may come to mean another one.
     uses: BTreeSet<(Object, Object)>,
+    /// MAC addresses of the ARP table.
+    neighbours: BTreeMap<u64, u64>,
 }
 
 impl Objects {
     /// The symbol of an object; a number that is not known yet gets the next.
     pub fn symbol(&mut self, class: Class, id: u64) -> String {
-        if class.fixed(id) {
-            return id.to_string();
+        if class.fixed(id) || class == Class::Arp {
+            return self.known(class, id);
         }
         let made = self.made.entry(class).or_default();
         let number = self.live.entry((class, id)).or_insert_with(|| {
@@ -76,10 +80,19 @@ impl Objects {
         if class.fixed(id) {
             return id.to_string();
         }
+        if class == Class::Arp {
+            let mac = self.neighbours.get(&id);
+            return mac.map_or_else(|| "nobody".to_owned(), |mac| format!("{mac:012x}"));
+        }
         match self.live.get(&(class, id)) {
             Some(number) => format!("{}#{number}", class.name()),
             None => format!("unknown {} {id:#x}", class.name()),
         }
+    }
+
+    /// Notes who is in an entry of the ARP table.
+    pub fn set_neighbour(&mut self, entry: u64, mac: u64) {
+        self.neighbours.insert(entry, mac);
     }
 
     /// The symbol of something that no command makes or removes, used by `user`.
@@ -91,6 +104,9 @@ impl Objects {
     /// An object is gone; its number may come back as another one.
     pub fn forget(&mut self, object: Object) {
         self.live.remove(&object);
+        if let (Class::Arp, entry) = object {
+            self.neighbours.remove(&entry);
+        }
         self.own.retain(|(owner, _), _| *owner != object);
         let (gone, left) = std::mem::take(&mut self.uses)
             .into_iter()
@@ -107,6 +123,7 @@ impl Objects {
     /// Everything is gone.
     pub fn forget_all(&mut self) {
         self.live.clear();
+        self.neighbours.clear();
         self.own.clear();
         self.uses.clear();
     }
@@ -137,6 +154,9 @@ mod tests {
         assert_eq!(objects.symbol(Class::Cq, 9), "cq#2");
         assert_eq!(objects.symbol(Class::Cq, 7), "cq#1");
         objects.forget((Class::Cq, 7));
+        objects.set_neighbour(3, 0x0215_9200_0001);
+        assert_eq!(objects.symbol(Class::Arp, 3), "021592000001");
+        assert_eq!(objects.symbol(Class::Arp, 4), "nobody");
         assert_eq!(objects.known(Class::Cq, 7), "unknown cq 0x7");
         assert_eq!(objects.symbol(Class::Cq, 7), "cq#3");
         assert_eq!(objects.symbol(Class::Qp, 1), "1");
