@@ -94,6 +94,9 @@ pub(crate) struct RoceContext {
     pub(crate) remote: IpAddress,
     /// Index of the neighbour.
     pub(crate) arp_index: u16,
+    /// The neighbour once more, from the time on when the queue pair sends.
+    #[doc(alias = "rem_endpoint_idx")]
+    pub(crate) remote_endpoint: u16,
     /// VLAN tag to insert, if there is one.
     pub(crate) vlan: Option<u16>,
     /// IPv4 TTL, or IPv6 hop limit.
@@ -177,6 +180,7 @@ impl Default for RoceContext {
             local: IpAddress::V6([0; 4]),
             remote: IpAddress::V6([0; 4]),
             arp_index: 0,
+            remote_endpoint: 0,
             vlan: None,
             hop_limit: 0,
             traffic_class: 0,
@@ -290,6 +294,7 @@ impl RoceContext {
         words[24] = pack(local0, local1);
         words[25] =
             field::<39, 32>(self.timely_low.into()) | field::<63, 52>(self.timely_high.into());
+        words[26] = field::<16, 0>(self.remote_endpoint.into());
 
         words
     }

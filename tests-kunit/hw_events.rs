@@ -88,6 +88,7 @@ mod tests {
             local: IpAddress::V4(0x0a00_0101),
             remote: IpAddress::V4(0x0a00_0201),
             arp_index: 0x17,
+            remote_endpoint: 0x18,
             hop_limit: 64,
             traffic_class: 0x68,
             source_port: 0xc001,
@@ -116,7 +117,7 @@ mod tests {
     // bits of the domain 63:48, partition key 47:32, credits 24:20. Word 16: time-out 63:57, RNR
     // retries 56:54, retries 53:48. Word 20: privileged 25, fast registration 24, remote read 21 and
     // write 20, private CQ 19, inbound reads 18:16 (4 for up to 128), outbound reads 7:0. Word 22:
-    // queue set 25:16. An IPv4 address is the last 32 bits of an address.
+    // queue set 25:16. Word 26: remote endpoint 16:0. An IPv4 address is the last 32 bits of an address.
     #[test]
     fn context_of_ipv4() {
         let mut expected = [0; 32];
@@ -143,6 +144,7 @@ mod tests {
         expected[21] = 0x1234_5678_9abc_def0;
         expected[22] = 0x0123_0000;
         expected[23] = 0x0a00_0101;
+        expected[26] = 0x18;
         assert!(context().encode() == expected);
     }
 

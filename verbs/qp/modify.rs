@@ -161,6 +161,9 @@ impl QpShared {
         let mut attributes = before;
 
         attributes.change(dev, attr)?;
+        if hw == Some(HwState::Rts) {
+            attributes.context.remote_endpoint = attributes.context.arp_index;
+        }
         match attr.ah() {
             Some(ah) => self.with_path(dev, &mut attributes, &ah, |attributes| {
                 self.tell(dev, &before, attributes, hw)
