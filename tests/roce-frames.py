@@ -26,6 +26,9 @@ def complaint(frame):
         return f"transport header version {bth.version}"
     if (udp.len - 8) % 4:
         return f"{udp.len - 8} bytes are not padded to four"
+    # Without what pads a short Ethernet frame, which scapy takes for payload.
+    whole = IP(bytes(ip)[: ip.len]) if IP in frame else IPv6(bytes(ip)[: 40 + ip.plen])
+    bth = whole[BTH]
     want = bth.compute_icrc(b"")
     carried = bth.icrc.to_bytes(4, "big")
     if carried != want:
