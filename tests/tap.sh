@@ -41,4 +41,12 @@ refused() {
 	fi
 }
 
+# await SECONDS CMD...: runs CMD ten times a second until it succeeds.
+await() {
+	local i limit=$(($1 * 10))
+	shift
+	for ((i = 0; i < limit; i++)); do "$@" && return; sleep 0.1; done
+	return 1
+}
+
 finish() { ((failures == 0)); exit; }
