@@ -6,6 +6,10 @@ use kernel::{
     new_spinlock_irq,
     prelude::*,
     sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
         Arc,
         SpinLockIrq, //
     }, //
@@ -75,6 +79,8 @@ pub(crate) struct Mr {
     number: u32,
     pd: u32,
     kind: Kind,
+    /// Whether its number and key are another region's now, or lost.
+    ended: Atomic<bool>,
 }
 
 /// What a region is of.
@@ -171,7 +177,7 @@ impl Mr {
             remote_atomics: false,
         })?;
 
-        Ok(Self::with_keys(stag, number, pd, Kind::Dma))
+        Ok(Self::with_keys(stag, number.keep(), pd, Kind::Dma))
     }
 
     /// Makes a region for up to `max_pages` pages that a work request gives.
@@ -218,7 +224,7 @@ impl Mr {
             remote_access: true,
         })?;
 
-        Ok(Self::with_keys(stag, number, pd, Kind::Fast(region)))
+        Ok(Self::with_keys(stag, number.keep(), pd, Kind::Fast(region)))
     }
 
     /// Registers a part of a user's memory, or memory for a queue.
@@ -262,6 +268,7 @@ impl Mr {
                         number: 0,
                         pd: pd.number(),
                         kind: Kind::Queue(memory, context.waiting().clone()),
+                        ended: Atomic::new(false),
                     },
                     MrKeys::default(),
                 ))
@@ -292,8 +299,8 @@ impl Mr {
         Self::user_memory(dev, pd, memory, region.access)
     }
 
-    /// Registers a user's memory anew, in `pd`, with what `change` says. This region stays as it is
-    /// until it is deregistered.
+    /// Registers a user's memory anew, in `pd`, with what `change` says, under the same key: its
+    /// peers know that one. This region ends with it; if the device refuses the new one, it stays.
     ///
     /// # Errors
     ///
@@ -309,10 +316,10 @@ impl Mr {
         pd: &Pd,
         change: &MrChange,
     ) -> Result<(Self, MrKeys)> {
-        let Kind::User(memory, access) = &self.kind else {
+        let Kind::User(old_memory, old_access) = &self.kind else {
             return Err(EINVAL);
         };
-        let access = change.access.unwrap_or(*access);
+        let access = change.access.unwrap_or(*old_access);
         let memory = match change.memory {
             Some((start, length, virt_addr)) => {
                 if length > dev.hw_limits().max_region {
@@ -327,15 +334,33 @@ impl Mr {
 
                 UserMemory::new(dev, virt_addr, Umem::get(core, &region)?)?
             }
-            None if access.needs_writable() && !memory.umem.is_writable() => return Err(EACCES),
-            None => memory.clone(),
+            None if access.needs_writable() && !old_memory.umem.is_writable() => {
+                return Err(EACCES);
+            }
+            None => old_memory.clone(),
         };
 
-        Self::user_memory(dev, pd, memory, access)
+        dev.function().execute(&self.deallocation())?;
+        if let Err(error) = register(dev, self.stag, pd.number(), &memory, access) {
+            // What may still become registered must not be so twice.
+            if error == ETIMEDOUT
+                || register(dev, self.stag, self.pd, old_memory, *old_access).is_err()
+            {
+                self.ended.store(true, Relaxed);
+            }
+            return Err(error);
+        }
+
+        self.ended.store(true, Relaxed);
+        Ok(Self::with_keys(
+            self.stag,
+            self.number,
+            pd,
+            Kind::User(memory, access),
+        ))
     }
 
     #[doc(alias = "irdma_reg_user_mr_type_mem")]
-    #[doc(alias = "irdma_hwreg_mr")]
     fn user_memory(
         dev: &Device<'_>,
         pd: &Pd,
@@ -345,42 +370,30 @@ impl Mr {
         let number = Number::take(&dev.ids().mrs)?;
         let stag = new_stag(dev, number.get());
 
-        let registered = dev.function().execute(&RegMr {
-            index: stag >> KEY_BITS,
-            key: key_of(stag),
-            pd: pd.number(),
-            va: memory.va,
-            zero_based: access.contains(Access::ZERO_BASED),
-            length: memory.length,
-            page_size: memory.page_size,
-            region: memory.base,
-            access: rights(access),
-            remote_atomics: false,
-        });
-        if let Err(error) = registered {
+        if let Err(error) = register(dev, stag, pd.number(), &memory, access) {
             if error == ETIMEDOUT {
                 // The device may still do it.
                 number.keep();
-                dev.function().bury(memory);
             }
             return Err(error);
         }
 
         Ok(Self::with_keys(
             stag,
-            number,
+            number.keep(),
             pd,
             Kind::User(memory, access),
         ))
     }
 
-    fn with_keys(stag: u32, number: Number<'_>, pd: &Pd, kind: Kind) -> (Self, MrKeys) {
+    fn with_keys(stag: u32, number: u32, pd: &Pd, kind: Kind) -> (Self, MrKeys) {
         (
             Self {
                 stag,
-                number: number.keep(),
+                number,
                 pd: pd.number(),
                 kind,
+                ended: Atomic::new(false),
             },
             MrKeys {
                 lkey: stag,
@@ -400,12 +413,11 @@ impl Mr {
         if let Kind::Queue(memory, waiting) = &self.kind {
             return waiting.withdraw(memory);
         }
+        if self.ended.load(Relaxed) {
+            return Ok(());
+        }
 
-        let gone = dev.function().execute(&DeallocStag {
-            index: self.stag >> KEY_BITS,
-            pd: self.pd,
-            region: true,
-        });
+        let gone = dev.function().execute(&self.deallocation());
         match (gone, &self.kind) {
             (Ok(_), _) => dev.ids().mrs.give_back(self.number),
             (Err(_), Kind::Fast(region)) => dev.function().bury(region.clone()),
@@ -414,6 +426,14 @@ impl Mr {
         }
 
         Ok(())
+    }
+
+    fn deallocation(&self) -> DeallocStag {
+        DeallocStag {
+            index: self.stag >> KEY_BITS,
+            pd: self.pd,
+            region: true,
+        }
     }
 
     /// Forgets the pages for the next registration.
@@ -545,6 +565,40 @@ fn key_of(stag: u32) -> u8 {
 }
 
 /// Returns what the device shall allow.
+/// Registers a user's memory with the device.
+///
+/// # Errors
+///
+/// Those of a command. After `ETIMEDOUT` the device may still do it, and the memory is kept.
+#[doc(alias = "irdma_hwreg_mr")]
+fn register(
+    dev: &Device<'_>,
+    stag: u32,
+    pd: u32,
+    memory: &Arc<UserMemory>,
+    access: Access,
+) -> Result {
+    dev.function()
+        .execute(&RegMr {
+            index: stag >> KEY_BITS,
+            key: key_of(stag),
+            pd,
+            va: memory.va,
+            zero_based: access.contains(Access::ZERO_BASED),
+            length: memory.length,
+            page_size: memory.page_size,
+            region: memory.base,
+            access: rights(access),
+            remote_atomics: false,
+        })
+        .inspect_err(|&error| {
+            if error == ETIMEDOUT {
+                dev.function().bury(memory.clone());
+            }
+        })
+        .map(|_| ())
+}
+
 #[doc(alias = "irdma_get_mr_access")]
 fn rights(access: Access) -> AccessRights {
     let mut rights = AccessRights::from(AccessRight::LocalRead);
