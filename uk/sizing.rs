@@ -29,7 +29,7 @@ const QP_MEMORY_ALIGN: u32 = 256;
 const CQES_PER_PAGE: u32 = 4096 / QUANTUM_BYTES;
 
 /// Largest number of CQEs in a CQ, the width of the size in the command that creates it, made even.
-const MAX_CQ_ENTRIES: u32 = 0x1f_fffe;
+pub(crate) const MAX_CQ_ENTRIES: u32 = 0x1f_fffe;
 
 /// What a user asks of a QP's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
