@@ -220,3 +220,31 @@ fn frames_reach_the_queue_of_their_vsi() {
     assert_eq!(driver.read("GLV_RDPC", u32::from(vsi)), 1);
     assert_eq!(driver.read("GLPRT_UPRC", 0), 2);
 }
+
+#[test]
+fn accesses_of_odd_lengths_and_places() {
+    let mut driver = Driver::new();
+    let mut cx = driver.bench.context();
+    let bad = [
+        (0xb6100, 0),
+        (0xb6103, 3),
+        (0xb6102, 4),
+        (0xb6100, 16),
+        (BAR0_SIZE, 1),
+        (BAR0_SIZE - 4, 8),
+        (u64::MAX, 1),
+        (u64::MAX - 7, 8),
+    ];
+    for (n, (offset, len)) in (1..).step_by(2).zip(bad) {
+        let mut data = vec![0xa5; len];
+        driver.nic.read(&mut cx, offset, &mut data);
+        assert_eq!(cx.violations.count(), n, "read of {len} at {offset:#x}");
+        assert!(data.iter().all(|&byte| byte == 0xa5));
+        driver.nic.write(&mut cx, offset, &data);
+        assert_eq!(
+            cx.violations.count(),
+            n + 1,
+            "write of {len} at {offset:#x}"
+        );
+    }
+}
