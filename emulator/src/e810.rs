@@ -27,7 +27,7 @@ use regs::{Active, Kind, Spec, Storage, QUEUES};
 
 /// BAR 0 in bytes. The last thing in it is the user doorbell page, 64 KiB
 /// before the end.
-const BAR0_SIZE: u64 = 8 << 20;
+pub(crate) const BAR0_SIZE: u64 = 8 << 20;
 
 /// How an E810 function is made.
 #[derive(Clone, Debug)]

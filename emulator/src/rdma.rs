@@ -30,8 +30,8 @@ pub(crate) mod qp_context;
 pub(crate) mod regs;
 pub(crate) mod ring;
 pub(crate) mod stats;
-#[cfg(test)]
-pub(crate) mod testbench;
+#[doc(hidden)]
+pub mod testbench;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transport;

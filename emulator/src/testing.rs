@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What unit tests need: memory without a guest, and a context over it.
+//! What unit tests need: memory without a guest, and a context over it; two
+//! whole functions that talk to each other; a driver that does what random
+//! bytes say.
+
+pub mod fuzz;
+pub mod pair;
 
 use std::ffi::CString;
 use std::fs::File;

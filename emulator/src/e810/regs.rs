@@ -304,7 +304,6 @@ pub fn decode(offset: u32) -> Option<(&'static Spec, u32)> {
 }
 
 /// Returns the offset of register `index` of the array called `name`.
-#[cfg(test)]
 pub fn offset(name: &str, index: u32) -> u32 {
     let spec = TABLE.iter().find(|s| s.name == name).expect("register");
     spec.base + index * spec.stride

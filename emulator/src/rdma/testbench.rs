@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A driver for unit tests: it lays out memory, posts commands and polls completions as a real one does.
+//! A driver for tests and benchmarks: it lays out memory, posts commands and polls completions as a real one does.
+//! What it expects of the device and does not get makes it panic.
 
 use super::layout::qpc;
 use super::{Rdma, RdmaConfig};
@@ -14,46 +15,66 @@ const CCQ_ENTRIES: u32 = 66;
 
 /// The answer to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub struct Reply {
+    /// The command failed.
     pub error: bool,
+    /// Major code.
     pub major: u16,
+    /// Minor code.
     pub minor: u16,
+    /// The operation's value.
     pub value: u32,
+    /// The command's place in the ring.
     pub index: u32,
 }
 
 /// The rings of a queue pair that the test made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Rings {
+pub struct Rings {
+    /// The context that commands point to.
     pub context: u64,
+    /// Send queue.
     pub sq: u64,
+    /// Receive queue.
     pub rq: u64,
+    /// Shadow area.
     pub shadow: u64,
 }
 
 /// Memory of a completion queue that the test made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Queue {
+pub struct Queue {
+    /// Ring.
     pub ring: u64,
+    /// Shadow area.
     pub shadow: u64,
+    /// Entries of the ring.
     pub entries: u32,
 }
 
-pub(crate) struct Driver {
+/// The driver of one function.
+pub struct Driver {
+    /// What the function uses.
     pub bench: Bench,
+    /// The function.
     pub rdma: Rdma,
+    /// Queue pairs that are committed.
+    qps: u64,
     next: u64,
     cqp: u64,
     head: u32,
     polarity: bool,
     ccq: Queue,
     ccq_head: u32,
+    /// Ring of CEQ 0.
     pub ceq0: u64,
+    /// Ring of the AEQ.
     pub aeq: u64,
 }
 
 impl Driver {
     /// A function after reset.
+    #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         let none = Queue {
             ring: 0,
@@ -63,6 +84,7 @@ impl Driver {
         Self {
             bench: Bench::new(MEMORY),
             rdma: Rdma::new(RdmaConfig::default()),
+            qps: 64,
             // Zero is no address.
             next: 0x10_0000,
             cqp: 0,
@@ -78,7 +100,13 @@ impl Driver {
     /// A function that a driver has brought up: control queue, memory, CCQ, CEQ 0, AEQ, a queue set (handle 1) and
     /// two ARP entries.
     pub fn probed() -> Self {
+        Self::sized(64)
+    }
+
+    /// Like [`Self::probed`], with memory for so many queue pairs.
+    pub fn sized(qps: u32) -> Self {
         let mut d = Self::new();
+        d.qps = qps.into();
         d.create_cqp();
         d.commit_memory();
         d.create_event_queues();
@@ -98,6 +126,7 @@ impl Driver {
         d
     }
 
+    /// Takes memory.
     pub fn alloc(&mut self, len: u64, align: u64) -> u64 {
         let address = self.next.next_multiple_of(align);
         self.next = address + len;
@@ -110,14 +139,17 @@ impl Driver {
         f(&mut self.rdma, &mut self.bench.context())
     }
 
+    /// Writes a register of the RDMA half.
     pub fn write_register(&mut self, offset: u32, value: u32) {
         assert!(self.with(|rdma, cx| rdma.write(cx, offset, value)));
     }
 
+    /// Reads a register of the RDMA half.
     pub fn read_register(&mut self, offset: u32) -> u32 {
         self.with(|rdma, cx| rdma.read(cx, offset)).unwrap()
     }
 
+    /// Writes quad words to memory.
     pub fn put(&self, address: u64, words: &[u64]) {
         for (offset, word) in (0..).step_by(8).zip(words) {
             self.bench
@@ -127,6 +159,7 @@ impl Driver {
         }
     }
 
+    /// Reads a quad word of memory.
     pub fn peek(&self, address: u64) -> u64 {
         self.bench.memory.read_u64(address).unwrap()
     }
@@ -139,6 +172,7 @@ impl Driver {
             .collect()
     }
 
+    /// Creates the control queue.
     pub fn create_cqp(&mut self) {
         let context = self.alloc(64, 64);
         self.cqp = self.alloc(u64::from(CQP_ENTRIES) * 64, 512);
@@ -172,6 +206,12 @@ impl Driver {
         let head = self.head;
         self.write_register(0x50_0800, head);
         index
+    }
+
+    /// Where the next command goes: its address, the doorbell's value behind it and its valid bit.
+    pub fn cqp_place(&self) -> (u64, u32, bool) {
+        let head = (self.head + 1) % CQP_ENTRIES;
+        (self.cqp + u64::from(self.head) * 64, head, self.polarity)
     }
 
     /// Polls the control completion queue.
@@ -227,7 +267,7 @@ impl Driver {
         let buffer = self.alloc(208, 4096);
         assert!(self.polled([0, 0, 0, 0x20 << 32, buffer, 0, 0, 0]));
         let counts: [(u64, u64); 15] = [
-            (0, 64),
+            (0, self.qps),
             (8, 128),
             (24, 512),
             (32, 64),
@@ -259,6 +299,7 @@ impl Driver {
         assert_eq!(self.violations(), Vec::<String>::new());
     }
 
+    /// Writes a segment descriptor; true if the device took it.
     pub fn set_sd(&mut self, index: u64, data: u64) -> bool {
         let command = index | (1 << 31) | (1 << 15);
         self.polled([command, data, 0, 0x1f << 32, 0, 0, 0, 0])
@@ -317,6 +358,7 @@ impl Driver {
         queue
     }
 
+    /// CREATE_CQ, MODIFY_CQ or DESTROY_CQ.
     pub fn cq_command(opcode: u64, id: u32, queue: Queue) -> [u64; 8] {
         // Drivers set the CEQE mask bit (48): events come only when the queue is armed.
         let header = u64::from(id) | (3 << 48) | (1 << 46) | (opcode << 32);
@@ -370,6 +412,7 @@ impl Driver {
         rings
     }
 
+    /// CREATE_QP, MODIFY_QP or DESTROY_QP.
     pub fn qp_command(opcode: u64, id: u32, kind: u64, next: u64, rings: Rings) -> [u64; 8] {
         let header = u64::from(id) | (opcode << 32) | (kind << 48) | (next << 60);
         let header = if opcode == 0x02 {
@@ -380,6 +423,7 @@ impl Driver {
         [0, 0, rings.context, header, 0, rings.shadow, 0, 0]
     }
 
+    /// Moves a queue pair to the state `next`.
     pub fn modify_qp(&mut self, id: u32, kind: u64, next: u64, rings: Rings) -> Reply {
         self.command(Self::qp_command(0x01, id, kind, next, rings))
     }

@@ -86,15 +86,7 @@ impl Endpoint {
 
     /// Sends a burst of responses, and what waits behind the last one.
     pub(super) fn send_read_responses<H: Host>(&mut self, host: &mut H) {
-        self.send_burst(host, BURST);
-    }
-
-    /// Sends all responses that are due.
-    pub(super) fn finish_reads<H: Host>(&mut self, host: &mut H) {
-        self.send_burst(host, u32::MAX);
-    }
-
-    fn send_burst<H: Host>(&mut self, host: &mut H, mut left: u32) {
+        let mut left = BURST;
         self.responder.resume_at = None;
         while let Some(mut job) = self.responder.reads.pop_front() {
             while job.sent < job.packets {
@@ -121,6 +113,9 @@ impl Endpoint {
         }
         if let Some((psn, syndrome)) = self.responder.pending.take() {
             self.send_answer(host, psn, syndrome);
+        }
+        if let Some((psn, fatal)) = self.responder.fatal.take() {
+            self.end(host, psn, fatal);
         }
     }
 

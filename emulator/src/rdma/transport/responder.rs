@@ -49,6 +49,9 @@ pub(super) struct Responder {
     pub(super) replays: VecDeque<Replay>,
     /// An acknowledge that waits for the READ responses in front of it.
     pub(super) pending: Option<(Psn, Syndrome)>,
+    /// The request that ends the connection, once the READs in front of it are
+    /// answered, and its number. Nothing behind it is taken.
+    pub(super) fatal: Option<(Psn, Fatal)>,
     /// More READ responses are to be sent at once.
     pub(super) resume_at: Option<u64>,
 }
@@ -66,6 +69,7 @@ impl Responder {
     pub(super) fn stop(&mut self) {
         self.reads.clear();
         self.pending = None;
+        self.fatal = None;
         self.resume_at = None;
     }
 
@@ -88,7 +92,8 @@ impl Responder {
 }
 
 /// How a request ends the connection: what the peer is told, and the event.
-struct Fatal {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fatal {
     syndrome: Syndrome,
     code: u16,
     source: Source,
@@ -133,6 +138,10 @@ enum Taken {
 
 impl Endpoint {
     pub(super) fn request<H: Host>(&mut self, host: &mut H, packet: &Packet<'_>) {
+        if self.responder.fatal.is_some() {
+            host.count(Counter::Dropped);
+            return;
+        }
         let psn = Psn::new(packet.bth.psn);
         match psn.ahead_of(self.responder.epsn) {
             0 => {}
@@ -170,21 +179,24 @@ impl Endpoint {
                 host.count(Counter::RnrNaksSent);
                 self.answer(host, psn, Syndrome::Rnr(RNR_CODE));
             }
-            Err(fatal) => {
-                // The answers in front of it first.
-                self.finish_reads(host);
-                self.answer(host, psn, fatal.syndrome);
-                let event = Event {
-                    code: fatal.code,
-                    source: fatal.source,
-                    wqe_index: match fatal.source {
-                        Source::ReceiveQueue => self.receive_at_fault(),
-                        _ => 0,
-                    },
-                };
-                self.fail(host, event);
-            }
+            // The answers in front of it first.
+            Err(fatal) if self.responder.reads.is_empty() => self.end(host, psn, fatal),
+            Err(fatal) => self.responder.fatal = Some((psn, fatal)),
         }
+    }
+
+    /// Ends the connection: the peer is told, and the driver.
+    pub(super) fn end<H: Host>(&mut self, host: &mut H, psn: Psn, fatal: Fatal) {
+        self.send_answer(host, psn, fatal.syndrome);
+        let event = Event {
+            code: fatal.code,
+            source: fatal.source,
+            wqe_index: match fatal.source {
+                Source::ReceiveQueue => self.receive_at_fault(),
+                _ => 0,
+            },
+        };
+        self.fail(host, event);
     }
 
     /// The receive entry that an error is about.

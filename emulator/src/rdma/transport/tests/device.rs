@@ -339,6 +339,40 @@ fn loopback_inside_a_port_stays_off_the_wire() {
 }
 
 #[test]
+fn a_long_loop_goes_on_by_the_clock() {
+    let mut a = Port::new(1, 1, RC, 5, 6);
+    let second = a.driver.create_qp(6, RC, CQ, 5);
+    a.address(1, 1, second, 5);
+    for (id, rings) in [(5, a.rings), (6, second)] {
+        let word = a.driver.peek(rings.context + 48) & !(0x3fff << 16);
+        a.driver.put(rings.context + 48, &[word | 256 << 16]);
+        if id == 6 {
+            a.driver.connect_qp(id, RC, rings);
+        } else {
+            a.driver.modify_qp(id, RC, 2, rings);
+        }
+    }
+    let half = LEN / 2;
+    let sent = a.fill(0, half as usize, 3);
+    for _ in 0..4 {
+        let to = VA + half;
+        a.post(&entry(op::WRITE, &[piece(0, half as u32)], None, STAG, to));
+    }
+    a.ring();
+    // 2 MiB in packets of 256 bytes are more than one register write carries.
+    assert_eq!(a.driver.rdma.next_deadline(), Some(0));
+    let mut polls = 0;
+    while a.driver.rdma.next_deadline() == Some(0) {
+        a.tick(0);
+        polls += 1;
+    }
+    assert!((2..=4).contains(&polls), "{polls}");
+    assert_eq!(a.bytes(half, half as usize), sent);
+    assert_eq!(std::iter::from_fn(|| a.poll()).count(), 4);
+    assert_eq!(a.driver.violations(), Vec::<String>::new());
+}
+
+#[test]
 fn datagrams_through_an_address_handle() {
     let (mut a, mut b) = (Port::new(1, 2, UD, 5, 0), Port::new(2, 1, UD, 6, 0));
     // Handle 4: from 10.0.0.1 to 10.0.0.2 over ARP entry 2, PD 3.

@@ -312,3 +312,25 @@ fn read_whose_region_goes_away() {
     assert_eq!(pair.a.device.events, [sq(0x20d, 0)]);
     assert_eq!(pair.b.device.events[0].code, 0x103);
 }
+
+#[test]
+fn a_long_read_is_answered_before_the_request_that_fails() {
+    // More responses than are sent in one go.
+    const LEN: u32 = 600 * 1024;
+    let mut pair = Pair::rc();
+    pair.b.fill(0, LEN as usize, 4);
+    pair.a.post(&read(&[piece(0, LEN)], 0));
+    pair.a
+        .post(&entry(op::WRITE, &[piece(0, 10)], None, ALL + 1, DATA));
+    pair.a.ring();
+    pair.run();
+    assert_eq!(pair.a.take_completions().len(), 1);
+    assert_eq!(pair.a.data(0, LEN as usize), pair.b.data(0, LEN as usize));
+    assert_eq!(pair.a.device.events, [sq(0x20d, 1)]);
+    let refused = Event {
+        code: 0x103,
+        source: Source::InboundRequest,
+        wqe_index: 0,
+    };
+    assert_eq!(pair.b.device.events, [refused]);
+}
