@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Giving commands to the device, and waiting for their end.
+
+use kernel::{
+    io::poll::read_poll_timeout,
+    prelude::*,
+    sync::Arc,
+    time::{
+        delay::fsleep,
+        msecs_to_jiffies,
+        Delta, //
+    }, //
+};
+
+use super::{
+    command::Command,
+    error::CommandError,
+    ring::Slot,
+    CommandDone,
+    Mode,
+    Reply,
+    REGISTER_LIMIT,
+    REGISTER_STEP, //
+};
+use crate::hw::function::Function;
+
+/// How long a waiter sleeps before it looks itself, in milliseconds.
+#[doc(alias = "CQP_COMPL_WAIT_TIME_MS")]
+const STEP_MS: u32 = 10;
+
+/// How many steps without any progress of the device end a wait: 5 seconds.
+#[doc(alias = "CQP_TIMEOUT_THRESHOLD")]
+const STEPS_WITHOUT_PROGRESS: u32 = 500;
+
+impl<'a> Function<'a> {
+    /// Executes a command and waits for its end. Sleeps, needs no memory, and takes a few seconds
+    /// at most: the limit is 5 seconds without any progress of the device.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY` at once when a reset of the function is pending, or when the object is not in a
+    ///   state for the command.
+    /// - `EIO` if the device refuses the command.
+    /// - `ETIMEDOUT` if the device does not answer. The function is reset then, and what the command
+    ///   names may still be used by the device: see [`Function::bury`].
+    #[doc(alias = "irdma_handle_cqp_op")]
+    pub(crate) fn execute<C: Command>(&self, command: &C) -> Result<Reply> {
+        if self.is_reset_pending() {
+            return Err(EBUSY);
+        }
+
+        match self.cqp.mode() {
+            Mode::Registers => self.execute_by_registers(command),
+            Mode::Polled | Mode::Interrupts => self.execute_by_queue(command, || None),
+        }
+    }
+
+    /// Executes the command that makes the completion queue. Its completion is the first in that
+    /// queue; a failure is in the registers only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Function::execute`].
+    pub(in crate::hw) fn execute_first<C: Command>(&self, command: &C) -> Result<Reply> {
+        let regs = self.regs();
+        let before = regs.cqp_tail();
+
+        self.execute_by_queue(command, || {
+            let now = regs.cqp_tail();
+
+            (now.error && now.index != before.index).then(|| {
+                let (major, minor) = regs.cqp_error();
+
+                CommandError { major, minor }
+            })
+        })
+    }
+
+    /// Starts a command, and has `done` told of its end with `cookie`. Never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// - `EBUSY` when a reset of the function is pending.
+    /// - `EAGAIN` when too many commands are under way.
+    ///
+    /// `done` is not told of a command that was not started.
+    pub(crate) fn submit<C: Command>(
+        &self,
+        command: &C,
+        done: Arc<dyn CommandDone + 'a>,
+        cookie: u64,
+    ) -> Result {
+        self.start(command, Slot::Notified(C::OPCODE, done, cookie))
+    }
+
+    /// Starts a command whose end nobody is told of; a failure is logged. Never sleeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Function::submit`].
+    pub(crate) fn post<C: Command>(&self, command: &C) -> Result {
+        self.start(command, Slot::Detached(C::OPCODE))
+    }
+
+    fn start<C: Command>(&self, command: &C, slot: Slot<'a>) -> Result {
+        if self.is_reset_pending() {
+            return Err(EBUSY);
+        }
+        if self.cqp.mode() == Mode::Registers {
+            return Err(EAGAIN);
+        }
+
+        match self.cqp.post(command, slot) {
+            Ok(_) => Ok(()),
+            Err((error, _slot)) => Err(error),
+        }
+    }
+
+    #[doc(alias = "irdma_cqp_poll_registers")]
+    fn execute_by_registers<C: Command>(&self, command: &C) -> Result<Reply> {
+        let regs = self.regs();
+        let before = regs.cqp_tail();
+        let index = self
+            .cqp
+            .post(command, Slot::Detached(C::OPCODE))
+            .map_err(|(error, _)| error)?;
+        let after = read_poll_timeout(
+            || Ok(regs.cqp_tail()),
+            |tail| tail.error || tail.index != before.index,
+            REGISTER_STEP,
+            REGISTER_LIMIT,
+        );
+
+        match after {
+            Ok(after) => {
+                let slot = {
+                    let mut ring = self.cqp.ring.lock();
+                    let slot = ring.replace(index, Slot::Free);
+
+                    ring.complete();
+                    slot
+                };
+                drop(slot);
+
+                if after.error {
+                    let (major, minor) = regs.cqp_error();
+                    let error = CommandError { major, minor };
+
+                    self.log_failure(C::OPCODE, error);
+                    return Err(error.into());
+                }
+
+                Ok(Reply::default())
+            }
+            Err(error) => {
+                dev_err!(
+                    self.device(),
+                    "{:?}: no answer from the device\n",
+                    C::OPCODE
+                );
+                self.request_reset();
+                Err(error)
+            }
+        }
+    }
+
+    #[doc(alias = "irdma_wait_event")]
+    fn execute_by_queue<C: Command>(
+        &self,
+        command: &C,
+        failed: impl Fn() -> Option<CommandError>,
+    ) -> Result<Reply> {
+        let index = self.post_and_wait_for_room(command)?;
+        let wait = self.cqp.waits.get(index as usize).ok_or(EINVAL)?;
+        // Without interrupts the device is looked after more often.
+        let step = match self.cqp.mode() {
+            Mode::Interrupts => msecs_to_jiffies(STEP_MS),
+            _ => 1,
+        };
+        let mut completed = self.cqp.ring.lock().completed;
+        let mut idle = 0;
+
+        loop {
+            self.process_completions();
+            if wait.wait(step) {
+                break;
+            }
+            if self.is_reset_pending() {
+                return self.give_up(index, EBUSY);
+            }
+            if let Some(error) = failed() {
+                self.log_failure(C::OPCODE, error);
+                return self.give_up(index, error.into());
+            }
+
+            let now = self.cqp.ring.lock().completed;
+            if now != completed {
+                completed = now;
+                idle = 0;
+            } else {
+                idle += 1;
+            }
+            if idle >= STEPS_WITHOUT_PROGRESS {
+                let reply = self.give_up(index, ETIMEDOUT);
+
+                if reply == Err(ETIMEDOUT) {
+                    dev_err!(
+                        self.device(),
+                        "{:?}: no answer from the device\n",
+                        C::OPCODE
+                    );
+                    self.request_reset();
+                }
+                return reply;
+            }
+        }
+
+        self.give_up(index, EIO)
+    }
+
+    /// Posts a command; where the ring is full it waits a while for room.
+    fn post_and_wait_for_room<C: Command>(&self, command: &C) -> Result<u32> {
+        let mut slot = Slot::Waiting(C::OPCODE);
+
+        for _ in 0..STEPS_WITHOUT_PROGRESS {
+            match self.cqp.post(command, slot) {
+                Ok(index) => return Ok(index),
+                Err((EAGAIN, returned)) => slot = returned,
+                Err((error, _slot)) => return Err(error),
+            }
+
+            self.process_completions();
+            fsleep(Delta::from_millis(STEP_MS.into()));
+            if self.is_reset_pending() {
+                return Err(EBUSY);
+            }
+        }
+
+        Err(ETIMEDOUT)
+    }
+
+    /// Ends the wait for the command at `index`: takes its outcome, or `error` without one.
+    fn give_up(&self, index: u32, error: Error) -> Result<Reply> {
+        let mut ring = self.cqp.ring.lock();
+
+        match ring.replace(index, Slot::Free) {
+            Some(Slot::Done(outcome)) => Ok(outcome?),
+            Some(Slot::Waiting(opcode)) => {
+                // The slot stays in use: the device may still complete the command.
+                ring.replace(index, Slot::Abandoned(opcode));
+                Err(error)
+            }
+            // Nobody else changes a slot that is waited for.
+            Some(other) => {
+                ring.replace(index, other);
+                Err(error)
+            }
+            None => Err(error),
+        }
+    }
+}
