@@ -64,7 +64,6 @@ mod kernel_qp;
 mod mcast;
 mod mr;
 mod neighbours;
-mod number;
 mod path;
 mod pd;
 mod poll;
@@ -89,6 +88,9 @@ pub(crate) use self::{
     ucontext::Ucontext, //
 };
 
+/// A device that is registered with the RDMA core, until it is dropped.
+pub(crate) type Registered<'a> = Registration<'a, Verbs>;
+
 /// The driver, for the RDMA core.
 pub(crate) struct Verbs;
 
@@ -103,7 +105,7 @@ pub(crate) fn register<'a>(
     pci: &'a pci::Device<Bound>,
     hw: hw::device::Device<'a>,
     netdev: ARef<NetDevice>,
-) -> Result<Registration<'a, Verbs>> {
+) -> Result<Registered<'a>> {
     let node_guid = eui64(netdev.mac());
     let data = KBox::pin(Device::new(hw, pci, netdev.clone())?, GFP_KERNEL)?;
     let num_comp_vectors = data.completion_vectors();

@@ -30,6 +30,7 @@ pub(crate) struct Ids {
     #[pin]
     numbers: SpinLockIrq<Numbers>,
     max: u32,
+    reserved: u32,
 }
 
 impl Ids {
@@ -43,7 +44,13 @@ impl Ids {
         try_pin_init!(Self {
             numbers <- new_spinlock_irq!(Numbers::new(max, reserved)?, "irdma_rs::ids"),
             max,
+            reserved,
         })
+    }
+
+    /// Returns how many numbers there are to be taken and given back.
+    pub(crate) fn usable(&self) -> u32 {
+        self.max.saturating_sub(self.reserved)
     }
 
     /// Returns the number after the greatest one.
@@ -57,8 +64,11 @@ impl Ids {
     ///
     /// `ENOMEM` if all numbers are taken.
     #[doc(alias = "irdma_alloc_rsrc")]
-    pub(crate) fn take(&self) -> Result<u32> {
-        self.numbers.lock().take().ok_or(ENOMEM)
+    pub(crate) fn take(&self) -> Result<Number<'_>> {
+        Ok(Number {
+            number: self.numbers.lock().take().ok_or(ENOMEM)?,
+            ids: self,
+        })
     }
 
     /// Gives a number back.
@@ -109,6 +119,34 @@ impl Numbers {
         }
 
         None
+    }
+}
+
+/// A number that was taken for an object which doesn't exist yet. It is given back on drop.
+pub(crate) struct Number<'d> {
+    ids: &'d Ids,
+    number: u32,
+}
+
+impl Number<'_> {
+    /// Returns the number.
+    pub(crate) fn get(&self) -> u32 {
+        self.number
+    }
+
+    /// Leaves the number to the object, which exists now.
+    pub(crate) fn keep(self) -> u32 {
+        let number = self.number;
+
+        // There is nothing else to drop but the number.
+        core::mem::forget(self);
+        number
+    }
+}
+
+impl Drop for Number<'_> {
+    fn drop(&mut self) {
+        self.ids.give_back(self.number);
     }
 }
 

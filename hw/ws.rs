@@ -222,7 +222,7 @@ impl<'a> WorkScheduler<'a> {
     }
 
     fn take_id(&self) -> Result<u16> {
-        Ok(self.ids.take()?.try_into()?)
+        Ok(self.ids.take()?.keep().try_into()?)
     }
 
     /// Adds what the tree lacks for a traffic class, and a first queue pair.

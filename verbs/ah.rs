@@ -25,7 +25,6 @@ use kernel::{
 use super::{
     abi,
     device::Device,
-    number::Number,
     path::{
         self,
         Path, //
@@ -34,14 +33,17 @@ use super::{
     Verbs, //
 };
 use crate::{
-    hw::cqp::{
-        address::{
-            AddressHandle,
-            CreateAh,
-            DestroyAh, //
+    hw::{
+        cqp::{
+            address::{
+                AddressHandle,
+                CreateAh,
+                DestroyAh, //
+            },
+            CommandDone,
+            Outcome, //
         },
-        CommandDone,
-        Outcome, //
+        ids::Number, //
     },
     rdma::{
         AhAttr,
@@ -110,7 +112,7 @@ impl Ah {
 
         let path = Path::new(attr, path::default_priority)?;
         let arp_index = path.neighbour(dev)?;
-        let number = Number::take(&dev.ids().ahs)?;
+        let number = dev.ids().ahs.take()?;
         let handle = AddressHandle {
             index: number.get(),
             pd: pd.number(),

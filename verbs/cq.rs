@@ -15,7 +15,6 @@ use super::{
     abi,
     device::Device,
     kernel_cq::KernelCq,
-    number::Number,
     ucontext::Queue,
     Verbs, //
 };
@@ -132,7 +131,7 @@ impl Cq {
         }
 
         let granted = attr.cqe.max(MIN_ENTRIES);
-        let number = Number::take(&dev.ids().cqs)?;
+        let number = dev.ids().cqs.take()?;
         let mut cq = match &mut udata {
             None => Self::for_kernel(dev, link, number.get(), attr.cqe)?,
             Some(udata) => Self::for_user(dev, link, number.get(), granted, udata)?,

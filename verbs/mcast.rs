@@ -13,7 +13,6 @@ use kernel::{
 
 use super::{
     device::Device,
-    number::Number,
     path::{
         ip_address,
         multicast_mac, //
@@ -188,7 +187,7 @@ impl McastGroups {
         groups.reserve(1, GFP_KERNEL)?;
         let memory = DmaBuffer::new(dev.function().parent(), MAX_MCAST_MEMBERS * 8)?;
         let memory = Arc::new(memory, GFP_KERNEL)?;
-        let number = Number::take(&dev.ids().mcast_groups)?;
+        let number = dev.ids().mcast_groups.take()?;
         let qs_handle = dev.scheduler().add(PRIORITY)?;
         let group = Group {
             number: number.get(),

@@ -18,7 +18,6 @@ use kernel::{
 use super::{
     abi,
     device::Device,
-    number::Number,
     pd::Pd,
     queue_memory::QueueMemory,
     ucontext::Waiting,
@@ -35,6 +34,7 @@ use crate::{
             RegMr,
             RegionBase, //
         },
+        ids::Number,
         pble::{
             Depth,
             PageList, //
@@ -160,7 +160,7 @@ impl Mr {
     #[doc(alias = "irdma_get_dma_mr")]
     #[doc(alias = "irdma_reg_phys_mr")]
     pub(super) fn dma(dev: &Device<'_>, pd: &Pd, access: Access) -> Result<(Self, MrKeys)> {
-        let number = Number::take(&dev.ids().mrs)?;
+        let number = dev.ids().mrs.take()?;
         let stag = new_stag(dev, number.get());
 
         dev.function().execute(&RegMr {
@@ -211,7 +211,7 @@ impl Mr {
             }),
             GFP_KERNEL,
         )?;
-        let number = Number::take(&dev.ids().mrs)?;
+        let number = dev.ids().mrs.take()?;
         let stag = new_stag(dev, number.get());
 
         dev.function().execute(&AllocStag {
@@ -367,7 +367,7 @@ impl Mr {
         memory: Arc<UserMemory>,
         access: Access,
     ) -> Result<(Self, MrKeys)> {
-        let number = Number::take(&dev.ids().mrs)?;
+        let number = dev.ids().mrs.take()?;
         let stag = new_stag(dev, number.get());
 
         if let Err(error) = register(dev, stag, pd.number(), &memory, access) {

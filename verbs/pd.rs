@@ -7,7 +7,6 @@ use kernel::prelude::*;
 use super::{
     abi,
     device::Device,
-    number::Number,
     Verbs, //
 };
 use crate::rdma::Udata;
@@ -29,7 +28,7 @@ impl Pd {
     pub(super) fn new(dev: &Device<'_>, udata: Option<&mut Udata<'_, Verbs>>) -> Result<Self> {
         let Some(udata) = udata else {
             return Ok(Self {
-                number: Number::take(&dev.ids().pds)?.keep(),
+                number: dev.ids().pds.take()?.keep(),
             });
         };
 
@@ -38,7 +37,7 @@ impl Pd {
             return Err(EINVAL);
         }
 
-        let number = Number::take(&dev.ids().pds)?;
+        let number = dev.ids().pds.take()?;
         udata.respond(&abi::AllocPdResp {
             pd_id: number.get(),
             rsvd: [0; 4],

@@ -22,7 +22,6 @@ use super::{
         KernelQueues,
         QpIdentity, //
     },
-    number::Number,
     qp_setup::{
         irdma_setup_kmode_qp,
         QpInitInfo, //
@@ -42,6 +41,7 @@ use crate::{
         },
         dma::DmaBuffer,
         function::Function,
+        ids::Number,
         qp_context::CONTEXT_WORDS, //
     },
     rdma::{
@@ -159,7 +159,7 @@ impl Qp {
         // The number of the general services is nobody else's, hence isn't taken from the others.
         let number = match kind {
             QpType::Gsi => None,
-            _ => Some(Number::take(&dev.ids().qps)?),
+            _ => Some(dev.ids().qps.take()?),
         };
         let qp_number = number.as_ref().map_or(GSI_NUMBER, Number::get);
         new.set_number(qp_number);
