@@ -8,6 +8,7 @@
 use kernel::prelude::*;
 
 use super::regs::Bar;
+use crate::uk;
 
 pub(crate) mod e810;
 
@@ -47,6 +48,8 @@ pub(crate) struct DoorbellOffsets {
 /// Limits of a generation; the function-private memory may limit further.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
+    /// Number by which users' libraries know the generation.
+    pub(crate) generation: u8,
     /// Version that the control queue's context states.
     pub(crate) cqp_major_version: u16,
     /// Greatest number of inbound read requests of a queue pair.
@@ -57,8 +60,6 @@ pub(crate) struct Limits {
     pub(crate) page_sizes: u64,
     /// Greatest length of a region in bytes.
     pub(crate) max_region: u64,
-    /// Greatest length of a message in bytes.
-    pub(crate) max_message: u32,
     /// Number of protection domains.
     pub(crate) max_pds: u32,
     /// Greatest number of entries of a completion queue.
@@ -67,20 +68,8 @@ pub(crate) struct Limits {
     pub(crate) max_ceq_entries: u32,
     /// Greatest number of entries of the asynchronous event queue.
     pub(crate) max_aeq_entries: u32,
-    /// Greatest number of scatter-gather elements of a work request.
-    pub(crate) max_fragments: u32,
-    /// Greatest number of scatter-gather elements of a read request.
-    pub(crate) max_read_fragments: u32,
-    /// Greatest number of bytes of inline data.
-    pub(crate) max_inline: u32,
-    /// Greatest number of quanta (32 bytes) of a work queue.
-    pub(crate) max_wq_quanta: u32,
-    /// Greatest number of quanta (32 bytes) of one work request.
-    pub(crate) max_wr_quanta: u32,
-    /// Least number of entries of a work queue.
-    pub(crate) min_wq_entries: u32,
-    /// Number of push pages.
-    pub(crate) max_push_pages: u32,
+    /// Those of the queues of users.
+    pub(crate) queues: uk::limits::Limits,
 }
 
 /// Where the buffer of gathered statistics holds one counter.

@@ -8,17 +8,20 @@ use kernel::prelude::*;
 mod tests {
     use super::*;
 
-    use crate::uk::{
-        limits::Limits,
-        sizing::{
-            self,
-            QpLayout,
-            QueueRequest,
-            QueueSize, //
+    use crate::{
+        hw::hal::e810,
+        uk::{
+            limits::Limits,
+            sizing::{
+                self,
+                QpLayout,
+                QueueRequest,
+                QueueSize, //
+            }, //
         }, //
     };
 
-    const E810: &Limits = &Limits::E810;
+    const E810: &Limits = &e810::LIMITS.queues;
 
     // 258 of 32768 quanta stay free, and a work request may take 8: (32768 - 258) / 8 = 4063.
     #[test]

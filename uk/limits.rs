@@ -39,20 +39,6 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Generation 2, the E810.
-    pub(crate) const E810: Self = Self {
-        max_sge: 13,
-        max_read_sge: 13,
-        max_inline_data: 101,
-        max_sq_quanta: 32768,
-        max_rq_quanta: 32768,
-        min_wqes: 8,
-        sq_chunk: 8,
-        max_message: 0x7fff_ffff,
-        max_cqe: 1_048_574,
-        entries_per_completion: 2,
-    };
-
     /// Work requests that fit in the largest send ring whatever their size, the figure that is told
     /// to users who ask for the device's limits.
     #[doc(alias = "IRDMA_MAX_QP_WRS")]

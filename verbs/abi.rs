@@ -41,10 +41,6 @@ pub(crate) const FEATURE_RTS_AE: u64 = 1 << 0;
 #[doc(alias = "IRDMA_FEATURE_CQ_RESIZE")]
 pub(crate) const FEATURE_CQ_RESIZE: u64 = 1 << 1;
 
-/// The second generation of the device.
-#[doc(alias = "IRDMA_GEN_2")]
-pub(crate) const GENERATION_2: u8 = 2;
-
 /// What a QP can do, in [`CreateQpResp::qp_caps`].
 pub(crate) mod qp_cap {
     /// RDMA WRITE with immediate.

@@ -24,11 +24,9 @@ use crate::{
     hw::{
         self,
         ceq::CompletionHandler,
+        cqp::address::MAX_MCAST_MEMBERS,
         function::Function,
-        ids::{
-            IdPools,
-            Ids, //
-        },
+        ids::IdPools,
         ws::WorkScheduler, //
     },
     rdma::{
@@ -42,15 +40,9 @@ use crate::{
     uk::limits::Limits, //
 };
 
-/// Numbers of each kind that are never given out, as `hw::ids` has them.
-const RESERVED_QPS: u32 = 3;
-const RESERVED_CQS: u32 = 3;
-const RESERVED_PDS: u32 = 3;
-const RESERVED_MRS: u32 = 1;
-
 /// QPs in a multicast group.
-#[doc(alias = "IRDMA_MAX_MGS_PER_CTX")]
-const MAX_GROUP_MEMBERS: u32 = 8;
+// CAST: There are few.
+const MAX_GROUP_MEMBERS: u32 = MAX_MCAST_MEMBERS as u32;
 
 /// Pages of a fast registration.
 #[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
@@ -127,7 +119,6 @@ impl<'a> Device<'a> {
         let limits = self.limits();
         let hw = self.hw_limits();
         let (major, minor) = self.firmware_version();
-        let left = |ids: &Ids, reserved: u32| ids.max().saturating_sub(reserved);
 
         attr.set_sys_image_guid(eui64(self.netdev.mac()))
             .set_fw_ver(u64::from(major) << 32 | u64::from(minor))
@@ -142,15 +133,15 @@ impl<'a> Device<'a> {
             .set_hw_ver(self.pci.revision_id().into())
             .set_page_size_cap(hw.page_sizes)
             .set_max_mr_size(hw.max_region)
-            .set_max_qp(left(&ids.qps, RESERVED_QPS))
+            .set_max_qp(ids.qps.usable())
             .set_max_qp_wr(limits.max_qp_wr())
             .set_max_send_sge(limits.max_sge)
             .set_max_recv_sge(limits.max_sge)
             .set_max_sge_rd(limits.max_read_sge)
-            .set_max_cq(left(&ids.cqs, RESERVED_CQS))
+            .set_max_cq(ids.cqs.usable())
             .set_max_cqe(limits.max_cqe)
-            .set_max_mr(left(&ids.mrs, RESERVED_MRS))
-            .set_max_pd(left(&ids.pds, RESERVED_PDS))
+            .set_max_mr(ids.mrs.usable())
+            .set_max_pd(ids.pds.usable())
             .set_max_qp_rd_atom(hw.max_ird)
             .set_max_qp_init_rd_atom(hw.max_ord)
             .set_max_pkeys(1)
@@ -212,7 +203,7 @@ impl<'a> Device<'a> {
     /// Returns the limits of queues.
     #[inline]
     pub(super) fn limits(&self) -> &'static Limits {
-        &Limits::E810
+        &self.hw.limits().queues
     }
 
     /// Returns the other limits.

@@ -92,7 +92,7 @@ impl Ucontext {
             min_hw_cq_size: 1,
             max_hw_cq_size: dev.hw_limits().max_cq_entries,
             max_hw_sq_chunk: limits.sq_chunk.try_into()?,
-            hw_rev: abi::GENERATION_2,
+            hw_rev: dev.hw_limits().generation,
             rsvd2: 0,
             comp_mask: abi::USE_RAW_ATTR | abi::MIN_HW_WQ_SIZE | abi::MAX_HW_SRQ_QUANTA,
             min_hw_wq_size: limits.min_wqes.try_into()?,

@@ -22,7 +22,10 @@ use super::{
     Limits,
     StatField, //
 };
-use crate::hw::regs::Bar;
+use crate::{
+    hw::regs::Bar,
+    uk, //
+};
 
 register! {
     /// Index of the control queue's entry that is next.
@@ -149,24 +152,33 @@ const CAUSE_Q1_RESOURCE: u32 = 0x0001_024d;
 #[doc(alias = "icrdma_init_hw")]
 pub(crate) struct E810;
 
-const LIMITS: Limits = Limits {
+/// Number of this generation in the users' ABI.
+#[doc(alias = "IRDMA_GEN_2")]
+const GENERATION: u8 = 2;
+
+pub(crate) const LIMITS: Limits = Limits {
+    generation: GENERATION,
     cqp_major_version: 1,
     max_ird: 127,
     max_ord: 255,
     page_sizes: (1 << 12) | (1 << 21) | (1 << 30),
     max_region: 1 << 45,
-    max_message: 0x7fff_ffff,
     max_pds: 262_144,
     max_cq_entries: 1_048_575,
     max_ceq_entries: 262_143,
     max_aeq_entries: 524_287,
-    max_fragments: 13,
-    max_read_fragments: 13,
-    max_inline: 101,
-    max_wq_quanta: 32_768,
-    max_wr_quanta: 8,
-    min_wq_entries: 8,
-    max_push_pages: 256,
+    queues: uk::limits::Limits {
+        max_sge: 13,
+        max_read_sge: 13,
+        max_inline_data: 101,
+        max_sq_quanta: 32_768,
+        max_rq_quanta: 32_768,
+        min_wqes: 8,
+        sq_chunk: 8,
+        max_message: 0x7fff_ffff,
+        max_cqe: 1_048_574,
+        entries_per_completion: 2,
+    },
 };
 
 const fn stat(word: usize, shift: u32, width: u32) -> StatField {
