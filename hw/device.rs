@@ -83,17 +83,16 @@ const READY_LIMIT: Delta = Delta::from_secs(15);
 /// Pause between two looks at it.
 const READY_STEP: Delta = Delta::from_millis(100);
 
-/// Cause of a LAN interrupt: an error in the function-private memory.
-#[doc(alias = "IRDMAPFINT_OICR_HMC_ERR_M")]
-const OICR_HMC_ERROR: u32 = 1 << 26;
-
-/// Cause of a LAN interrupt: an error of a push page.
-#[doc(alias = "IRDMAPFINT_OICR_PE_PUSH_M")]
-const OICR_PUSH_ERROR: u32 = 1 << 27;
-
-/// Cause of a LAN interrupt: a critical error of the protocol engine.
-#[doc(alias = "IRDMAPFINT_OICR_PE_CRITERR_M")]
-const OICR_CRITICAL_ERROR: u32 = 1 << 28;
+/// What the LAN driver was told of the protocol engine by an interrupt. May be several at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CriticalErrors {
+    /// An error of the protocol engine itself.
+    pub(crate) engine: bool,
+    /// An error in the function-private memory.
+    pub(crate) memory: bool,
+    /// An error of a push page.
+    pub(crate) push: bool,
+}
 
 /// What the LAN driver hands over.
 pub(crate) struct Config<'a> {
@@ -419,14 +418,14 @@ impl<'a> Device<'a> {
         self.function.bury(memory);
     }
 
-    /// Acts on a critical error that the LAN driver was told of; `cause` is its interrupt's cause.
+    /// Acts on critical errors that the LAN driver was told of.
     #[doc(alias = "icrdma_iidc_event_handler")]
-    pub(crate) fn critical_error(&self, cause: u32) {
+    pub(crate) fn critical_error(&self, errors: CriticalErrors) {
         let device = self.function.device();
         let regs = self.function.regs();
         let mut reset = false;
 
-        if cause & OICR_CRITICAL_ERROR != 0 {
+        if errors.engine {
             let (cause, fatal) = regs.critical_error();
 
             dev_err!(
@@ -436,7 +435,7 @@ impl<'a> Device<'a> {
             );
             reset |= fatal;
         }
-        if cause & OICR_HMC_ERROR != 0 {
+        if errors.memory {
             // Said only: a reset would take the LAN away from those who use no RDMA, and an error
             // that comes back would do so again and again.
             let (information, data) = regs.hmc_error();
@@ -448,7 +447,7 @@ impl<'a> Device<'a> {
                 data
             );
         }
-        if cause & OICR_PUSH_ERROR != 0 {
+        if errors.push {
             dev_err!(device, "error of a push page\n");
             reset = true;
         }

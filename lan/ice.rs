@@ -17,7 +17,10 @@ use crate::{
     },
     hw::{
         self,
-        device::Config,
+        device::{
+            Config,
+            CriticalErrors, //
+        },
         function::{
             FunctionInfo,
             Protocol, //
@@ -31,16 +34,24 @@ use crate::{
         },
         regs::BarMapping, //
     },
-    rdma::Registration,
-    verbs::{
-        self,
-        Verbs, //
-    }, //
+    verbs, //
 };
 
 /// Vectors that events need at least: one for completions, one for the rest.
 #[doc(alias = "IRDMA_MIN_MSIX")]
 const MIN_VECTORS: usize = 2;
+
+/// Cause of the function's interrupt (`PFINT_OICR`): an error in the function-private memory.
+#[doc(alias = "IRDMAPFINT_OICR_HMC_ERR_M")]
+const OICR_HMC_ERROR: u32 = 1 << 26;
+
+/// Cause of the function's interrupt: an error of a push page.
+#[doc(alias = "IRDMAPFINT_OICR_PE_PUSH_M")]
+const OICR_PUSH_ERROR: u32 = 1 << 27;
+
+/// Cause of the function's interrupt: a critical error of the protocol engine.
+#[doc(alias = "IRDMAPFINT_OICR_PE_CRITERR_M")]
+const OICR_CRITICAL_ERROR: u32 = 1 << 28;
 
 /// The driver of the auxiliary devices `ice.roce` and `ice.iwarp`.
 pub(crate) struct Ice;
@@ -125,7 +136,7 @@ fn qos(function: iidc::Function<'_>) -> QosParams {
 
 /// A bound function.
 pub(crate) struct Bound<'bound> {
-    registration: Registration<'bound, Verbs>,
+    registration: verbs::Registered<'bound>,
 }
 
 impl<'bound> Bound<'bound> {
@@ -206,7 +217,11 @@ impl iidc::Driver for Ice {
         event: Event,
     ) {
         match event {
-            Event::CriticalError(cause) => data.hw().critical_error(cause),
+            Event::CriticalError(cause) => data.hw().critical_error(CriticalErrors {
+                engine: cause & OICR_CRITICAL_ERROR != 0,
+                memory: cause & OICR_HMC_ERROR != 0,
+                push: cause & OICR_PUSH_ERROR != 0,
+            }),
             Event::ResetWarning => data.hw().function().expect_reset(),
             _ => {}
         }
