@@ -40,5 +40,6 @@ mod raw {
 
 pub(crate) mod iidc;
 pub(crate) mod netdev;
+pub(crate) mod trace;
 
 pub(crate) use raw::*;

@@ -50,6 +50,8 @@ pub(crate) mod regs;
 #[forbid(unsafe_code)]
 pub(crate) mod stats;
 #[forbid(unsafe_code)]
+pub(crate) mod trace;
+#[forbid(unsafe_code)]
 pub(crate) mod vector;
 #[forbid(unsafe_code)]
 pub(crate) mod ws;

@@ -13,3 +13,4 @@
 #include <linux/net/intel/iidc_rdma_ice.h>
 
 #include "helpers.h"
+#include "irdma_rs_trace.h"

@@ -40,7 +40,8 @@ use super::{
         Depth,
         PageList,
         PageLists, //
-    }, //
+    },
+    trace, //
 };
 
 #[forbid(unsafe_code)]
@@ -249,6 +250,7 @@ impl<'a> Aeq<'a> {
             }
 
             count += 1;
+            trace::async_event(&self.function, &event);
             self.hand_over(&event);
         }
 

@@ -46,7 +46,8 @@ use super::{
     },
     completion::Completion,
     function::Protocol,
-    regs::Regs, //
+    regs::Regs,
+    trace, //
 };
 
 #[forbid(unsafe_code)]
@@ -280,6 +281,7 @@ impl<'a> Cqp<'a> {
         ring.replace(index, slot);
         ring.polarity = polarity;
         ring.head = (index + 1) % ENTRIES;
+        trace::command(self.live.parent, C::OPCODE, index);
         self.live.regs.ring_cqp(ring.head);
 
         Ok(index)

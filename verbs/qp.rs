@@ -42,7 +42,8 @@ use crate::{
         dma::DmaBuffer,
         function::Function,
         ids::Number,
-        qp_context::CONTEXT_WORDS, //
+        qp_context::CONTEXT_WORDS,
+        trace, //
     },
     rdma::{
         NewQp,
@@ -291,6 +292,7 @@ impl Qp {
             // What is under way ends before the device is asked to let go of the memory.
             let _ = shared.break_off(function, &mut state, None);
             state.destroyed = true;
+            trace::qp_state(function, shared.number, state.hw, HwState::Unchanged);
             state.attributes.priority
         };
 
@@ -412,9 +414,15 @@ impl QpShared {
             force_loopback: false,
             next_state: HwState::Idle,
         })?;
-        state.hw = HwState::Idle;
+        self.enter(function, &mut state, HwState::Idle);
 
         Ok(())
+    }
+
+    /// Notes the device's new state of the QP.
+    fn enter(&self, function: &Function<'_>, state: &mut State, hw: HwState) {
+        trace::qp_state(function, self.number, state.hw, hw);
+        state.hw = hw;
     }
 
     /// Tells state and attributes.

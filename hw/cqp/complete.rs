@@ -18,7 +18,8 @@ use crate::hw::{
         CCQ_ENTRIES,
         CCQ_ID, //
     },
-    function::Function, //
+    function::Function,
+    trace, //
 };
 
 impl Function<'_> {
@@ -100,6 +101,9 @@ impl Function<'_> {
             ring.complete();
         }
 
+        if let Some(opcode) = opcode {
+            trace::completion(self, opcode, index, outcome);
+        }
         if let (Err(error), Some(opcode)) = (outcome, opcode) {
             self.log_failure(opcode, error);
             if error.needs_reset() {

@@ -23,7 +23,10 @@ use super::{
     REGISTER_LIMIT,
     REGISTER_STEP, //
 };
-use crate::hw::function::Function;
+use crate::hw::{
+    function::Function,
+    trace, //
+};
 
 /// How long a waiter sleeps before it looks itself, in milliseconds.
 #[doc(alias = "CQP_COMPL_WAIT_TIME_MS")]
@@ -143,15 +146,21 @@ impl<'a> Function<'a> {
                 };
                 drop(slot);
 
-                if after.error {
-                    let (major, minor) = regs.cqp_error();
-                    let error = CommandError { major, minor };
+                let outcome = match after.error {
+                    true => {
+                        let (major, minor) = regs.cqp_error();
 
+                        Err(CommandError { major, minor })
+                    }
+                    false => Ok(Reply::default()),
+                };
+
+                trace::completion(self, C::OPCODE, index, outcome);
+                if let Err(error) = outcome {
                     self.log_failure(C::OPCODE, error);
-                    return Err(error.into());
                 }
 
-                Ok(Reply::default())
+                Ok(outcome?)
             }
             Err(error) => {
                 dev_err!(

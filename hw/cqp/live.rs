@@ -57,7 +57,7 @@ pub(super) struct Live<'a> {
     /// What messages name.
     device: &'a Device<Bound>,
     /// What does the DMA.
-    parent: &'a Device<Bound>,
+    pub(super) parent: &'a Device<Bound>,
     pub(super) regs: Regs<'a>,
     pub(super) memory: Arc<Memory>,
 }

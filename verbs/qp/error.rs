@@ -23,7 +23,8 @@ use crate::{
             FlushWqes,
             QpState as HwState, //
         },
-        function::Function, //
+        function::Function,
+        trace, //
     },
     rdma::{
         self,
@@ -82,7 +83,7 @@ impl QpShared {
             Err(_) if function.is_reset_pending() => (),
             Err(error) => return Err(error),
         }
-        state.hw = HwState::Error;
+        self.enter(function, state, HwState::Error);
         state.ib = QpState::Err;
 
         self.flush(function, true, true, cause);
@@ -116,6 +117,7 @@ impl QpShared {
             event: None,
         };
 
+        trace::flush(function, &command);
         // A failure is logged, and made good below.
         let _ = function.execute(&command);
         if let Some(kernel) = &self.kernel {

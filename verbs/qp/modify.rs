@@ -174,7 +174,7 @@ impl QpShared {
         state.attributes = attributes;
         state.ib = next;
         if let Some(hw) = hw {
-            state.hw = hw;
+            self.enter(dev.function(), state, hw);
             if let Some(kernel) = &self.kernel {
                 // A device that does not send yet, or not any more, is not told of more to send.
                 kernel.set_ringing(
