@@ -21,6 +21,7 @@ pub(crate) mod ceq;
 pub(crate) mod completion;
 #[forbid(unsafe_code)]
 pub(crate) mod cqp;
+pub(crate) mod debugfs;
 #[forbid(unsafe_code)]
 pub(crate) mod device;
 pub(crate) mod dma;
@@ -30,6 +31,8 @@ pub(crate) mod doorbell;
 pub(crate) mod features;
 #[forbid(unsafe_code)]
 pub(crate) mod function;
+#[forbid(unsafe_code)]
+pub(crate) mod gauge;
 #[forbid(unsafe_code)]
 mod graveyard;
 #[forbid(unsafe_code)]

@@ -31,11 +31,15 @@ mod tests_kunit;
 struct IrdmaModule {
     #[pin]
     _ice: driver::Registration<Adapter<Ice>>,
+    /// Goes after all drivers.
+    _debugfs: hw::debugfs::Root,
 }
 
 impl InPlaceModule for IrdmaModule {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            // SAFETY: Nobody calls this again, and no driver is registered yet.
+            _debugfs: unsafe { hw::debugfs::Root::new() },
             _ice <- Adapter::register(module),
         })
     }

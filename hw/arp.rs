@@ -112,6 +112,14 @@ impl ArpTable {
         )
     }
 
+    /// Returns how many neighbours the table has and how many it can have.
+    pub(crate) fn occupancy(&self) -> (usize, usize) {
+        let neighbours = self.neighbours.lock();
+        let used = neighbours.entries.iter().flatten().count();
+
+        (used, neighbours.entries.len().saturating_sub(1))
+    }
+
     /// Returns the index of a neighbour that the table has.
     pub(crate) fn find(&self, address: &IpAddress) -> Option<u16> {
         let (index, _) = self.neighbours.lock().find(address)?;

@@ -33,6 +33,11 @@ use super::{
         CommandDone,
         Reply, //
     },
+    debugfs::{
+        self,
+        Files,
+        Tables, //
+    },
     doorbell::Doorbells,
     features::Features,
     function::{
@@ -118,6 +123,7 @@ pub(crate) struct Config<'a> {
 
 /// The device. The order of the fields is that in which it is taken down.
 pub(crate) struct Device<'a> {
+    _files: Files,
     ws: Pin<KBox<WorkScheduler<'a>>>,
     _gatherer: Pin<KBox<Periodic<Gatherer<'a>>>>,
     stats: Arc<Stats<'a>>,
@@ -128,7 +134,7 @@ pub(crate) struct Device<'a> {
     ceqs: KVec<CeqUnit<'a>>,
     ceq0: Arc<CeqUnit<'a>>,
     _ccq: Ccq<'a>,
-    ids: Pin<KBox<IdPools>>,
+    ids: Arc<IdPools>,
     hmc: Arc<Hmc<'a>>,
     features: Features,
     function: Arc<Function<'a>>,
@@ -168,7 +174,7 @@ impl<'a> Device<'a> {
         let features = Features::query(&function)?;
         let hmc = Hmc::new(function.clone())?;
         let layout = hmc.layout();
-        let ids = KBox::pin_init(IdPools::new(layout, hal.limits().max_pds), GFP_KERNEL)?;
+        let ids = Arc::pin_init(IdPools::new(layout, hal.limits().max_pds), GFP_KERNEL)?;
         let ccq = Ccq::new(function.clone())?;
 
         // CAST: Widening.
@@ -217,7 +223,17 @@ impl<'a> Device<'a> {
         )?;
         let ws = KBox::pin_init(WorkScheduler::new(function.clone(), qos), GFP_KERNEL)?;
 
+        let files = debugfs::files(Tables {
+            function: parent.into(),
+            ids: ids.clone(),
+            arp: arp.clone(),
+            entries: lists.entries(),
+            segments: hmc.backed_segments(),
+            max_segments: layout.segments,
+        })?;
+
         Ok(Self {
+            _files: files,
             ws,
             _gatherer: gatherer,
             stats,

@@ -78,6 +78,17 @@ fn bury_boxed(function: &Device, memory: KBox<dyn Buried>) {
     core::mem::forget(memory);
 }
 
+/// Returns how many pieces of memory are kept for `function`. May sleep.
+pub(crate) fn count(function: &Device) -> usize {
+    GRAVES.as_ref().map_or(0, |graves| {
+        graves
+            .lock()
+            .iter()
+            .filter(|grave| core::ptr::eq::<Device>(&*grave.function, function))
+            .count()
+    })
+}
+
 /// Gives back what was kept for `function`, which has been reset.
 pub(crate) fn open(function: &Device) {
     if let Some(graves) = GRAVES.as_ref() {

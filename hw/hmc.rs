@@ -22,7 +22,8 @@ use super::{
         ShmcPagesAllocated, //
     },
     dma::DmaBuffer,
-    function::Function, //
+    function::Function,
+    gauge::Gauge, //
 };
 
 #[forbid(unsafe_code)]
@@ -204,6 +205,11 @@ impl<'a> Hmc<'a> {
     /// Returns what backs a segment, if anything does.
     pub(crate) fn backing(&self, segment: u32) -> Option<Backing> {
         self.table.lock().segments.backing(segment).cloned()
+    }
+
+    /// Returns what tells how many segments are backed.
+    pub(crate) fn backed_segments(&self) -> Arc<Gauge> {
+        self.table.lock().segments.backed().clone()
     }
 
     /// Puts `backing` behind a segment for page lists, and tells the device.

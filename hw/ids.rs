@@ -17,6 +17,7 @@ use super::hmc::{
 /// Numbers that are taken and what is tried next.
 struct Numbers {
     pool: IdPool,
+    used: u32,
     next: usize,
     max: usize,
 }
@@ -53,6 +54,11 @@ impl Ids {
         self.max.saturating_sub(self.reserved)
     }
 
+    /// Returns how many numbers are taken.
+    pub(crate) fn used(&self) -> u32 {
+        self.numbers.lock().used
+    }
+
     /// Returns the number after the greatest one.
     pub(crate) fn max(&self) -> u32 {
         self.max
@@ -75,8 +81,11 @@ impl Ids {
     #[doc(alias = "irdma_free_rsrc")]
     pub(crate) fn give_back(&self, id: u32) {
         if id < self.max {
+            let mut numbers = self.numbers.lock();
+
             // CAST: Widening.
-            self.numbers.lock().pool.release_id(id as usize);
+            numbers.pool.release_id(id as usize);
+            numbers.used = numbers.used.saturating_sub(1);
         }
     }
 }
@@ -94,6 +103,7 @@ impl Numbers {
 
         Ok(Self {
             pool,
+            used: 0,
             // CAST: Widening.
             next: reserved as usize,
             max: max as usize,
@@ -114,6 +124,7 @@ impl Numbers {
                 let id = id.acquire() as u32;
 
                 self.next = id as usize + 1;
+                self.used += 1;
                 return Some(id);
             }
         }

@@ -147,6 +147,19 @@ struct Pool {
     state: Mutex<State>,
 }
 
+/// A look at the entries, which may outlive the device.
+pub(crate) struct Entries {
+    pool: Arc<Pool>,
+    max: u32,
+}
+
+impl Entries {
+    /// Returns how many entries lists have and how many there are. May sleep.
+    pub(crate) fn occupancy(&self) -> (u64, u32) {
+        (self.pool.state.lock().used, self.max)
+    }
+}
+
 /// The entries of the function.
 pub(crate) struct PageLists<'a> {
     hmc: Arc<Hmc<'a>>,
@@ -195,6 +208,14 @@ impl<'a> PageLists<'a> {
         lists.grow(&mut lists.pool.state.lock())?;
 
         Ok(lists)
+    }
+
+    /// Returns what tells how many entries are in use.
+    pub(crate) fn entries(&self) -> Entries {
+        Entries {
+            pool: self.pool.clone(),
+            max: self.max_index(),
+        }
     }
 
     /// Returns the number of entries that a list can name.

@@ -24,7 +24,11 @@ use crate::hw::{
         DmaBuffer,
         HW_PAGE_SIZE, //
     },
-    function::Function, //
+    function::Function,
+    gauge::{
+        Counted,
+        Gauge, //
+    }, //
 };
 
 /// Number of pages of a segment.
@@ -141,11 +145,13 @@ struct Segment {
     backing: Backing,
     /// How many kinds of object lie in it.
     users: u32,
+    _counted: Counted,
 }
 
 /// The segments of a function.
 pub(crate) struct Segments {
     segments: KVVec<Option<Segment>>,
+    backed: Arc<Gauge>,
 }
 
 impl Segments {
@@ -161,7 +167,15 @@ impl Segments {
             segments.push(None, GFP_KERNEL)?;
         }
 
-        Ok(Self { segments })
+        Ok(Self {
+            segments,
+            backed: Gauge::new()?,
+        })
+    }
+
+    /// Returns what tells how many segments are backed.
+    pub(crate) fn backed(&self) -> &Arc<Gauge> {
+        &self.backed
     }
 
     fn get_mut(&mut self, index: u32) -> Result<&mut Option<Segment>> {
@@ -192,6 +206,7 @@ impl Segments {
         function: &Function<'_>,
         range: core::ops::Range<u32>,
     ) -> Result {
+        let backed = self.backed.clone();
         let mut next = range.start;
 
         while next < range.end {
@@ -209,7 +224,7 @@ impl Segments {
                     continue;
                 }
 
-                let segment = Segment::new(function, index)?;
+                let segment = Segment::new(function, index, &backed)?;
 
                 // There is room for it.
                 let _ = updates.push(segment.set(index));
@@ -245,13 +260,18 @@ impl Segments {
     /// - Those of [`Function::execute`].
     #[doc(alias = "irdma_hmc_sd_one")]
     pub(crate) fn set(&mut self, function: &Function<'_>, index: u32, backing: Backing) -> Result {
+        let counted = Counted::new(&self.backed);
         let slot = self.get_mut(index)?;
 
         if slot.is_some() {
             return Err(EEXIST);
         }
 
-        let segment = Segment { backing, users: 1 };
+        let segment = Segment {
+            backing,
+            users: 1,
+            _counted: counted,
+        };
         let update = segment.set(index);
 
         *slot = Some(segment);
@@ -312,13 +332,17 @@ impl Segments {
 impl Segment {
     /// Backs a segment, by a contiguous region if there is one.
     #[doc(alias = "irdma_add_sd_table_entry")]
-    fn new(function: &Function<'_>, index: u32) -> Result<Self> {
+    fn new(function: &Function<'_>, index: u32, backed: &Arc<Gauge>) -> Result<Self> {
         let backing = match Backing::direct(function) {
             Ok(backing) => backing,
             Err(_) => Backing::paged(function, index, 0..PAGES_PER_SEGMENT)?,
         };
 
-        Ok(Self { backing, users: 1 })
+        Ok(Self {
+            backing,
+            users: 1,
+            _counted: Counted::new(backed),
+        })
     }
 
     fn set(&self, index: u32) -> SegmentUpdate {
