@@ -33,17 +33,14 @@ use super::{
     Verbs, //
 };
 use crate::{
-    hw::{
-        cqp::{
-            address::{
-                AddressHandle,
-                CreateAh,
-                DestroyAh, //
-            },
-            CommandDone,
-            Outcome, //
+    hw::cqp::{
+        address::{
+            AddressHandle,
+            CreateAh,
+            DestroyAh, //
         },
-        ids::Number, //
+        CommandDone,
+        Outcome, //
     },
     rdma::{
         AhAttr,
@@ -52,6 +49,10 @@ use crate::{
         Udata, //
     }, //
 };
+
+mod shared;
+
+pub(super) use shared::SharedAhs;
 
 /// How long the device may take to make a handle for a caller who can't sleep.
 const ATOMIC_LIMIT: Delta = Delta::from_secs(5);
@@ -62,6 +63,8 @@ const ATOMIC_STEP: Delta = Delta::from_micros(1);
 /// An address handle.
 pub(crate) struct Ah {
     handle: AddressHandle,
+    /// Others may have the same handle.
+    shared: bool,
     dgid: Gid,
     sgid_index: u8,
 }
@@ -112,9 +115,8 @@ impl Ah {
 
         let path = Path::new(attr, path::default_priority)?;
         let arp_index = path.neighbour(dev)?;
-        let number = dev.ids().ahs.take()?;
         let handle = AddressHandle {
-            index: number.get(),
+            index: 0,
             pd: pd.number(),
             source_mac: path.source_mac,
             vlan: path.vlan,
@@ -127,10 +129,16 @@ impl Ah {
             loopback: path.is_loopback(),
         };
 
-        Self::make(dev, handle, number, may_sleep)?;
+        // Those of the kernel may have to be given back where nobody may sleep.
+        let shared = udata.is_some() && may_sleep;
+        let handle = match shared {
+            true => dev.shared_ahs().take(dev, handle)?,
+            false => Self::make(dev, handle, may_sleep)?,
+        };
 
         let ah = Self {
             handle,
+            shared,
             dgid: attr.dgid(),
             sgid_index: attr.sgid_index(),
         };
@@ -148,16 +156,16 @@ impl Ah {
         Ok(ah)
     }
 
-    /// Has the device make the handle. A number whose handle may still be made stays taken until
-    /// the reset that the device's silence asks for.
+    /// Has the device make a handle, and returns it with its index. A number whose handle may still
+    /// be made stays taken until the reset that the device's silence asks for.
     #[doc(alias = "irdma_create_hw_ah")]
     #[doc(alias = "irdma_ah_cqp_op")]
-    fn make(
-        dev: &Device<'_>,
-        handle: AddressHandle,
-        number: Number<'_>,
-        may_sleep: bool,
-    ) -> Result {
+    fn make(dev: &Device<'_>, handle: AddressHandle, may_sleep: bool) -> Result<AddressHandle> {
+        let number = dev.ids().ahs.take()?;
+        let handle = AddressHandle {
+            index: number.get(),
+            ..handle
+        };
         let result = if may_sleep {
             dev.function().execute(&CreateAh(handle)).map(|_| ())
         } else {
@@ -171,7 +179,7 @@ impl Ah {
             Err(_) => (),
         }
 
-        result
+        result.map(|()| handle)
     }
 
     fn make_without_sleep(dev: &Device<'_>, handle: AddressHandle) -> Result {
@@ -195,13 +203,22 @@ impl Ah {
         }
     }
 
-    /// Gives the handle back. Never sleeps: the device does it before it makes the next one.
+    /// Gives the handle back. Sleeps only if it is a user's.
     #[doc(alias = "irdma_destroy_ah")]
     pub(super) fn destroy(&self, dev: &Device<'_>) {
+        match self.shared {
+            true => dev.shared_ahs().give_back(dev, &self.handle),
+            false => Self::unmake(dev, &self.handle),
+        }
+    }
+
+    /// Takes a handle away from the device. Never sleeps: the device does it before it makes the
+    /// next one.
+    fn unmake(dev: &Device<'_>, handle: &AddressHandle) {
         // If the device can't be told, it may go on using the number, which is lost then until the
         // function is reset.
-        if dev.function().post(&DestroyAh(self.handle)).is_ok() {
-            dev.ids().ahs.give_back(self.handle.index);
+        if dev.function().post(&DestroyAh(*handle)).is_ok() {
+            dev.ids().ahs.give_back(handle.index);
         }
     }
 

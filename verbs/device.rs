@@ -13,6 +13,7 @@ use kernel::{
 };
 
 use super::{
+    ah::SharedAhs,
     events::Events,
     mcast::McastGroups,
     neighbours::Neighbours,
@@ -44,6 +45,14 @@ use crate::{
 // CAST: There are few.
 const MAX_GROUP_MEMBERS: u32 = MAX_MCAST_MEMBERS as u32;
 
+/// Least MTU of the network device for RDMA over IPv4.
+#[doc(alias = "IRDMA_MIN_MTU_IPV4")]
+const MIN_MTU_IPV4: u32 = 576;
+
+/// Least MTU of the network device for RDMA over IPv6.
+#[doc(alias = "IRDMA_MIN_MTU_IPV6")]
+const MIN_MTU_IPV6: u32 = 1280;
+
 /// Pages of a fast registration.
 #[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
 const MAX_FAST_REG_PAGES: u32 = 262_144;
@@ -74,6 +83,7 @@ pub(crate) struct Device<'a> {
     netdev: ARef<NetDevice>,
     tables: Arc<Tables>,
     mcast_groups: Pin<KBox<McastGroups>>,
+    shared_ahs: Pin<KBox<SharedAhs>>,
 }
 
 impl<'a> Device<'a> {
@@ -109,6 +119,7 @@ impl<'a> Device<'a> {
             netdev,
             tables,
             mcast_groups: KBox::pin_init(McastGroups::new(), GFP_KERNEL)?,
+            shared_ahs: KBox::pin_init(SharedAhs::new(), GFP_KERNEL)?,
         })
     }
 
@@ -194,6 +205,12 @@ impl<'a> Device<'a> {
         &self.mcast_groups
     }
 
+    /// Returns the address handles that users share.
+    #[inline]
+    pub(super) fn shared_ahs(&self) -> &SharedAhs {
+        &self.shared_ahs
+    }
+
     /// Returns the network device.
     #[inline]
     pub(super) fn netdev(&self) -> &NetDevice {
@@ -241,6 +258,22 @@ impl<'a> Device<'a> {
                 .unwrap_or(0)
         } else {
             path::default_priority(traffic_class)
+        }
+    }
+
+    /// Acts on another MTU of the network device.
+    #[doc(alias = "irdma_log_invalid_mtu")]
+    pub(crate) fn mtu_changed(&self) {
+        let mtu = self.netdev.mtu();
+
+        if mtu < MIN_MTU_IPV6 {
+            dev_warn!(
+                self.function().device(),
+                "an MTU of {} is too small for RDMA: {} are needed for IPv4, {} for IPv6\n",
+                mtu,
+                MIN_MTU_IPV4,
+                MIN_MTU_IPV6
+            );
         }
     }
 

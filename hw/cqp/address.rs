@@ -14,7 +14,7 @@ use crate::hw::bits::{
 };
 
 /// An IP address as the device takes it: 32-bit words in the CPU's byte order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum IpAddress {
     /// IPv4.
     V4(u32),
@@ -101,7 +101,7 @@ impl Command for DeleteArp {
 }
 
 /// What an address handle says; it is given on its destruction too.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AddressHandle {
     /// Index of the handle.
     pub(crate) index: u32,
