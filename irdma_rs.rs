@@ -2,6 +2,8 @@
 
 //! RDMA driver for Intel's Ethernet network functions.
 
+#[cfg(irdma_kunit)]
+use kernel::pci;
 use kernel::{
     driver,
     prelude::*,
@@ -31,6 +33,9 @@ mod tests_kunit;
 struct IrdmaModule {
     #[pin]
     _ice: driver::Registration<Adapter<Ice>>,
+    #[cfg(irdma_kunit)]
+    #[pin]
+    _null: driver::Registration<pci::Adapter<tests_kunit::null_device::Null>>,
     /// Goes after all drivers.
     _debugfs: hw::debugfs::Root,
 }
@@ -41,6 +46,8 @@ impl InPlaceModule for IrdmaModule {
             // SAFETY: Nobody calls this again, and no driver is registered yet.
             _debugfs: unsafe { hw::debugfs::Root::new() },
             _ice <- Adapter::register(module),
+            #[cfg(irdma_kunit)]
+            _null <- driver::Registration::new(c"irdma_rs_null", module),
         })
     }
 }

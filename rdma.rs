@@ -8,6 +8,8 @@
 //! generic [`Pd`], [`Cq`], [`Qp`], [`Ah`] and [`Ucontext`], whose first part is the core's and
 //! whose second part, [`data()`](Qp::data), is the driver's.
 //!
+//! The least that a driver needs is shown by `tests-kunit/null_device.rs`.
+//!
 //! C header: [`include/rdma/ib_verbs.h`](srctree/include/rdma/ib_verbs.h)
 
 #![allow(
@@ -35,7 +37,8 @@ mod wr;
 
 pub(crate) use crate::bindings::{
     netdev::NetDevice,
-    rdma_driver_id_RDMA_DRIVER_IRDMA as DRIVER_IRDMA, //
+    rdma_driver_id_RDMA_DRIVER_IRDMA as DRIVER_IRDMA,
+    rdma_driver_id_RDMA_DRIVER_UNKNOWN as DRIVER_UNKNOWN, //
 };
 
 pub(crate) use self::{

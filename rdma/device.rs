@@ -247,8 +247,8 @@ pub(crate) struct Info<'a> {
     pub(crate) iwarp: bool,
     /// Vectors that completion events can go to.
     pub(crate) num_comp_vectors: u32,
-    /// Network device of the port.
-    pub(crate) netdev: &'a NetDevice,
+    /// Network device of the port, if it is one of Ethernet.
+    pub(crate) netdev: Option<&'a NetDevice>,
 }
 
 /// A registered device.
@@ -287,6 +287,7 @@ impl<'a, T: Operations> Registration<'a, T> {
     /// What the core and the operations give that it calls. Then the data and the device are
     /// dropped.
     #[doc(alias = "irdma_ib_register_device")]
+    #[doc(alias = "irdma_init_roce_device")]
     pub(crate) fn new(
         bound: &'a device::Device<device::Bound>,
         parent: &pci::Device<device::Bound>,
@@ -312,8 +313,10 @@ impl<'a, T: Operations> Registration<'a, T> {
             (*raw).phys_port_cnt = 1;
             (*raw).num_comp_vectors = c_int::try_from(info.num_comp_vectors)?;
         }
-        // SAFETY: Both are valid, and the core takes a reference of its own.
-        to_result(unsafe { bindings::ib_device_set_netdev(raw, info.netdev.as_raw(), 1) })?;
+        if let Some(netdev) = info.netdev {
+            // SAFETY: Both are valid, and the core takes a reference of its own.
+            to_result(unsafe { bindings::ib_device_set_netdev(raw, netdev.as_raw(), 1) })?;
+        }
 
         // SAFETY: No operation can be called yet. The lifetime is only forgotten in storage;
         // `with_data` gives it back shortened.
@@ -365,6 +368,7 @@ impl<'a, T: Operations> Registration<'a, T> {
 }
 
 impl<T: Operations> Drop for Registration<'_, T> {
+    #[doc(alias = "irdma_ib_unregister_device")]
     fn drop(&mut self) {
         self.device.dispatch(DeviceEvent::PortError);
         *self.device.takes_events.lock() = false;

@@ -6,6 +6,7 @@ mod hw_cqp;
 mod hw_events;
 mod hw_hmc;
 mod memory;
+pub(crate) mod null_device;
 mod uk_cq;
 mod uk_queues;
 mod uk_sizing;
