@@ -70,11 +70,13 @@ mod poll;
 mod port;
 mod post;
 mod qp;
+#[doc(alias = "irdma_setup_kmode_qp")]
 mod qp_setup;
 mod queue_memory;
 mod ring_memory;
 mod stats;
 mod table;
+mod traffic_classes;
 mod ucontext;
 mod user_qp;
 
@@ -120,7 +122,7 @@ pub(crate) fn register<'a>(
             node_guid,
             iwarp: false,
             num_comp_vectors,
-            netdev: &netdev,
+            netdev: Some(&netdev),
         },
     )
 }

@@ -48,8 +48,31 @@ struct Leaf {
     users: u32,
 }
 
+/// A sender's place on a queue set, see [`WorkScheduler::add`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    handle: u16,
+    priority: u8,
+    /// Which of the trees it is in.
+    tree: u32,
+}
+
+impl Place {
+    /// Returns the handle of the queue set.
+    pub(crate) fn handle(&self) -> u16 {
+        self.handle
+    }
+
+    /// Returns the user priority.
+    pub(crate) fn priority(&self) -> u8 {
+        self.priority
+    }
+}
+
 /// The tree, as far as it has grown.
 struct Tree {
+    /// Number of the tree: each change of the traffic classes makes a new one.
+    number: u32,
     qos: QosParams,
     /// There is a root.
     root: bool,
@@ -86,6 +109,7 @@ impl<'a> WorkScheduler<'a> {
             ids <- Ids::new(MAX_NODES, 1),
             tree <- new_mutex!(
                 Tree {
+                    number: 0,
                     qos,
                     root: false,
                     vsi_node: None,
@@ -97,7 +121,7 @@ impl<'a> WorkScheduler<'a> {
         })
     }
 
-    /// Adds a queue pair of a user priority, and returns the handle of its queue set. May sleep.
+    /// Adds a sender of a user priority, and returns its place. May sleep.
     ///
     /// # Errors
     ///
@@ -105,18 +129,24 @@ impl<'a> WorkScheduler<'a> {
     /// - `EBUSY` while the traffic classes change.
     /// - `ENOMEM`, and those of [`Function::execute`] and of the LAN driver.
     #[doc(alias = "irdma_ws_add")]
-    pub(crate) fn add(&self, priority: u8) -> Result<u16> {
+    pub(crate) fn add(&self, priority: u8) -> Result<Place> {
         let mut tree = self.tree.lock();
 
         if tree.changing {
             return Err(EBUSY);
         }
 
+        let number = tree.number;
         let class = Self::class_of(&tree, priority)?;
+        let place = |handle| Place {
+            handle,
+            priority,
+            tree: number,
+        };
 
         if let Some(leaf) = Self::leaf(&mut tree, class)? {
             leaf.users += 1;
-            return Ok(leaf.qset.handle);
+            return Ok(place(leaf.qset.handle));
         }
 
         let result = self.grow(&mut tree, class);
@@ -124,14 +154,18 @@ impl<'a> WorkScheduler<'a> {
             self.prune(&mut tree);
         }
 
-        result
+        result.map(place)
     }
 
-    /// Takes a queue pair of a user priority away. May sleep.
+    /// Gives a place back; one in a tree that is gone is gone too. May sleep.
     #[doc(alias = "irdma_ws_remove")]
-    pub(crate) fn remove(&self, priority: u8) {
+    pub(crate) fn remove(&self, place: Place) {
         let mut tree = self.tree.lock();
-        let Ok(class) = Self::class_of(&tree, priority) else {
+
+        if place.tree != tree.number {
+            return;
+        }
+        let Ok(class) = Self::class_of(&tree, place.priority) else {
             return;
         };
         let Ok(Some(leaf)) = Self::leaf(&mut tree, class) else {
@@ -145,24 +179,38 @@ impl<'a> WorkScheduler<'a> {
         }
     }
 
-    /// Cuts the whole tree down before the traffic classes change: nothing can be added until
-    /// [`WorkScheduler::set_qos`].
-    #[doc(alias = "irdma_ws_reset")]
-    pub(crate) fn begin_change(&self) {
-        let mut tree = self.tree.lock();
-
-        tree.changing = true;
-        self.cut_all(&mut tree);
+    /// Prepares for a change of the traffic classes: nobody can be added until
+    /// [`WorkScheduler::end_change`]. Returns false if that was so already.
+    pub(crate) fn begin_change(&self) -> bool {
+        !core::mem::replace(&mut self.tree.lock().changing, true)
     }
 
-    /// Takes over new traffic classes; queue pairs have to be added again.
-    #[doc(alias = "irdma_set_qos_info")]
-    pub(crate) fn set_qos(&self, qos: QosParams) {
+    /// Cuts the whole tree down; nobody who had a place there sends any more.
+    #[doc(alias = "irdma_ws_reset")]
+    pub(crate) fn cut_down(&self) {
         let mut tree = self.tree.lock();
 
-        self.cut_all(&mut tree);
+        // CAST: There are 8.
+        for class in 0..USER_PRIORITIES as u8 {
+            self.cut(&mut tree, class);
+        }
+        self.prune(&mut tree);
+        tree.number = tree.number.wrapping_add(1);
+    }
+
+    /// Takes over new traffic classes; senders have to be added again. Returns false, and changes
+    /// nothing, if no change was begun.
+    #[doc(alias = "irdma_set_qos_info")]
+    pub(crate) fn end_change(&self, qos: QosParams) -> bool {
+        let mut tree = self.tree.lock();
+
+        if !tree.changing {
+            return false;
+        }
         tree.qos = qos;
         tree.changing = false;
+
+        true
     }
 
     /// Returns how the port shares itself among its traffic classes.
@@ -325,14 +373,6 @@ impl<'a> WorkScheduler<'a> {
         }
         self.function.lan().remove_qset(leaf.qset, leaf.lan_node);
         self.ids.give_back(leaf.id.into());
-    }
-
-    fn cut_all(&self, tree: &mut Tree) {
-        // CAST: There are 8.
-        for class in 0..USER_PRIORITIES as u8 {
-            self.cut(tree, class);
-        }
-        self.prune(tree);
     }
 
     /// Takes the nodes above the leaves away when there are no leaves.

@@ -184,9 +184,14 @@ impl<'bound> Bound<'bound> {
         Ok(Self { registration })
     }
 
+    /// The device.
+    fn verbs(&self) -> &verbs::Device<'bound> {
+        self.registration.data().get_ref()
+    }
+
     /// The device below the verbs.
     fn hw(&self) -> &hw::device::Device<'bound> {
-        self.registration.data().get_ref().hw()
+        self.verbs().hw()
     }
 }
 
@@ -212,7 +217,7 @@ impl iidc::Driver for Ice {
 
     #[doc(alias = "icrdma_iidc_event_handler")]
     fn event<'bound>(
-        _function: iidc::Function<'bound>,
+        function: iidc::Function<'bound>,
         data: Pin<&Self::Data<'bound>>,
         event: Event,
     ) {
@@ -223,7 +228,12 @@ impl iidc::Driver for Ice {
                 push: cause & OICR_PUSH_ERROR != 0,
             }),
             Event::ResetWarning => data.hw().function().expect_reset(),
-            _ => {}
+            Event::BeforeTcChange => data.verbs().begin_traffic_class_change(),
+            Event::AfterTcChange => data.verbs().end_traffic_class_change(qos(function)),
+            // What depends on the MTU asks the network device: the port's attributes and the
+            // default of new queue pairs. Those that exist keep the MTU of their path.
+            Event::AfterMtuChange => data.verbs().mtu_changed(),
+            Event::BeforeMtuChange => {}
         }
     }
 }

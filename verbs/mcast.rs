@@ -29,7 +29,8 @@ use crate::{
             ModifyMcastGroup,
             MAX_MCAST_MEMBERS, //
         },
-        dma::DmaBuffer, //
+        dma::DmaBuffer,
+        ws::Place, //
     },
     rdma::Gid, //
 };
@@ -52,7 +53,7 @@ struct Group {
     number: u32,
     address: IpAddress,
     mac: [u8; 6],
-    qs_handle: u16,
+    place: Place,
     members: Members,
     /// The members, for the device.
     memory: Arc<DmaBuffer>,
@@ -131,12 +132,13 @@ impl Group {
             address: self.address,
             vlan: None,
             no_vlan: NO_VLAN,
-            qs_handle: self.qs_handle,
+            qs_handle: self.place.handle(),
             hmc_function: dev.function().hmc_function(),
         })
     }
 
     /// Tells the device of other members. It has the earlier ones if that fails.
+    #[doc(alias = "irdma_mcast_cqp_op")]
     fn change(&mut self, dev: &Device<'_>, members: Members) -> Result {
         self.write(&members)?;
         let changed = dev
@@ -188,12 +190,12 @@ impl McastGroups {
         let memory = DmaBuffer::new(dev.function().parent(), MAX_MCAST_MEMBERS * 8)?;
         let memory = Arc::new(memory, GFP_KERNEL)?;
         let number = dev.ids().mcast_groups.take()?;
-        let qs_handle = dev.scheduler().add(PRIORITY)?;
+        let place = dev.scheduler().add(PRIORITY)?;
         let group = Group {
             number: number.get(),
             address,
             mac,
-            qs_handle,
+            place,
             members: Members::default().with(qp)?.0,
             memory,
         };
@@ -203,7 +205,7 @@ impl McastGroups {
             .and_then(|command| dev.function().execute(&CreateMcastGroup(command)));
 
         if let Err(error) = made {
-            dev.scheduler().remove(PRIORITY);
+            dev.scheduler().remove(place);
             if error == ETIMEDOUT {
                 // The device may still make it.
                 number.keep();
@@ -247,7 +249,7 @@ impl McastGroups {
         dev.function()
             .execute(&DestroyMcastGroup(group.command(dev)?))?;
         dev.ids().mcast_groups.give_back(group.number);
-        dev.scheduler().remove(PRIORITY);
+        dev.scheduler().remove(group.place);
         drop(groups.remove(at));
 
         Ok(())

@@ -60,6 +60,7 @@ use crate::{
 mod attributes;
 mod error;
 mod modify;
+mod suspend;
 
 use attributes::Attributes;
 
@@ -92,6 +93,9 @@ pub(super) struct QpShared {
     /// Happens when the device has drained the send queue.
     #[pin]
     drained: Completion,
+    /// Happens when the device has stopped sending for a change of the traffic classes.
+    #[pin]
+    stopped: Completion,
     #[pin]
     state: Mutex<State>,
 }
@@ -105,6 +109,8 @@ struct State {
     hw: HwState,
     /// The QP is gone for the device.
     destroyed: bool,
+    /// The QP does not send while the traffic classes change.
+    suspended: bool,
 }
 
 /// What a new QP is made of.
@@ -169,7 +175,7 @@ impl Qp {
             None => Parts::for_kernel(dev, new, attr, kind, qp_number)?,
             Some(udata) => Parts::for_user(dev, attr, udata)?,
         };
-        let qs_handle = dev.scheduler().add(0)?;
+        let place = dev.scheduler().add(0)?;
         let attributes = Attributes::new(
             dev,
             &parts.info,
@@ -178,20 +184,20 @@ impl Qp {
                 attr.send_cq()?.data().number(),
                 attr.recv_cq()?.data().number(),
             ],
-            qs_handle,
+            place,
             parts.queues.is_some(),
         );
         let made = Self::assemble(dev, new, attr, kind, qp_number, parts, attributes);
         let qp = match made {
             Ok(qp) => qp,
             Err(error) => {
-                dev.scheduler().remove(0);
+                dev.scheduler().remove(place);
                 return Err(error);
             }
         };
 
         if let Err(error) = qp.shared.create(dev.function()) {
-            dev.scheduler().remove(0);
+            dev.scheduler().remove(place);
             if error == ETIMEDOUT {
                 // The device may still make it.
                 if let Some(number) = number {
@@ -228,6 +234,7 @@ impl Qp {
             ib: QpState::Reset,
             hw: HwState::Unchanged,
             destroyed: false,
+            suspended: false,
         };
         let kernel = parts.queues.as_ref().map(|queues| queues.qp().clone());
         let shared = Arc::pin_init(
@@ -242,6 +249,7 @@ impl Qp {
                 kernel,
                 user: parts.user,
                 drained <- Completion::new(),
+                stopped <- Completion::new(),
                 state <- new_mutex!(state, "QpShared::state"),
             }? Error),
             GFP_KERNEL,
@@ -286,14 +294,14 @@ impl Qp {
     pub(super) fn destroy(&self, dev: &Device<'_>) {
         let function = dev.function();
         let shared = &self.shared;
-        let priority = {
+        let place = {
             let mut state = shared.state.lock();
 
             // What is under way ends before the device is asked to let go of the memory.
             let _ = shared.break_off(function, &mut state, None);
             state.destroyed = true;
             trace::qp_state(function, shared.number, state.hw, HwState::Unchanged);
-            state.attributes.priority
+            state.attributes.place
         };
 
         let destroyed = function.execute(&DestroyQp {
@@ -306,7 +314,7 @@ impl Qp {
         });
 
         drop(dev.tables().qps.remove(shared.number));
-        dev.scheduler().remove(priority);
+        dev.scheduler().remove(place);
         match destroyed {
             Ok(_) if shared.kind != QpType::Gsi => dev.ids().qps.give_back(shared.number),
             Ok(_) => (),

@@ -63,6 +63,13 @@ impl<T> Table<T> {
         self.slots.lock().get(number as usize)?.clone()
     }
 
+    /// Finds each object in turn. One that comes or goes meanwhile may be missed or found.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Arc<T>> + '_ {
+        let count = self.slots.lock().len();
+
+        (0..count).filter_map(|number| self.slots.lock().get(number)?.clone())
+    }
+
     /// Takes the object that has `number` out, if there is one.
     ///
     /// Who found it before may still have it.

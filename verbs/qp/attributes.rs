@@ -5,7 +5,10 @@
 use kernel::prelude::*;
 
 use crate::{
-    hw::qp_context::RoceContext,
+    hw::{
+        qp_context::RoceContext,
+        ws::Place, //
+    },
     rdma::{
         Access,
         Mtu,
@@ -50,8 +53,8 @@ const NO_MESSAGE: u32 = 0xffff;
 pub(super) struct Attributes {
     /// What the device is told.
     pub(super) context: RoceContext,
-    /// User priority of the queue set in `context`.
-    pub(super) priority: u8,
+    /// Place on the queue set in `context`.
+    pub(super) place: Place,
     /// What the peer may do.
     pub(super) access: Access,
     /// MTU of the path.
@@ -75,7 +78,7 @@ impl Attributes {
         info: &QpInitInfo,
         pd: u32,
         cqs: [u32; 2],
-        qs_handle: u16,
+        place: Place,
         privileged: bool,
     ) -> Self {
         let mtu = Mtu::from_bytes(dev.netdev().mtu());
@@ -93,7 +96,7 @@ impl Attributes {
                 send_cq,
                 receive_cq,
                 completion_context: info.completion_context,
-                qs_handle,
+                qs_handle: place.handle(),
                 privileged,
                 ud_private_cq: privileged,
                 fast_register: privileged,
@@ -110,7 +113,7 @@ impl Attributes {
                 ird: saturate(limits.max_ird),
                 ..Default::default()
             },
-            priority: 0,
+            place,
             access: Access::from_raw(0),
             mtu,
             timeout: 0,
@@ -195,8 +198,8 @@ impl Attributes {
     }
 
     /// Takes over a path of which the device knows the neighbour by `arp_index`. Its priority is
-    /// that of the queue set `qs_handle`.
-    pub(super) fn set_path(&mut self, path: &Path, arp_index: u16, qs_handle: u16, local_qpn: u32) {
+    /// that of `place`.
+    pub(super) fn set_path(&mut self, path: &Path, arp_index: u16, place: Place, local_qpn: u32) {
         let context = &mut self.context;
 
         context.hop_limit = path.hop_limit;
@@ -208,8 +211,13 @@ impl Attributes {
         context.local = path.source;
         context.remote = path.destination;
         context.arp_index = arp_index;
-        context.qs_handle = qs_handle;
-        self.priority = path.priority;
+        self.set_place(place);
+    }
+
+    /// Takes over a place on a queue set.
+    pub(super) fn set_place(&mut self, place: Place) {
+        self.context.qs_handle = place.handle();
+        self.place = place;
     }
 }
 

@@ -130,7 +130,11 @@ impl QpShared {
     #[doc(alias = "irdma_cm_disconn_true")]
     pub(in crate::verbs) fn async_event(&self, function: &Function<'_>, event: &AsyncEvent) {
         match event.code {
-            AeCode::QP_SUSPEND_COMPLETE => return self.drained.complete(),
+            AeCode::QP_SUSPEND_COMPLETE => {
+                // Who waits has forgotten earlier ones.
+                self.drained.complete();
+                return self.stopped.complete();
+            }
             // These tell of things that pass.
             AeCode::LLP_CONNECTION_ESTABLISHED
             | AeCode::LLP_DOUBT_REACHABILITY

@@ -198,13 +198,13 @@ impl QpShared {
     ) -> Result {
         let path = Path::new(ah, |traffic_class| dev.priority_of(traffic_class))?;
         let arp_index = path.neighbour(dev)?;
-        let earlier = attributes.priority;
-        let qs_handle = dev.scheduler().add(path.priority)?;
+        let earlier = attributes.place;
+        let place = dev.scheduler().add(path.priority)?;
 
-        attributes.set_path(&path, arp_index, qs_handle, self.number);
+        attributes.set_path(&path, arp_index, place, self.number);
         f(attributes)
             .inspect(|()| dev.scheduler().remove(earlier))
-            .inspect_err(|_| dev.scheduler().remove(path.priority))
+            .inspect_err(|_| dev.scheduler().remove(place))
     }
 
     /// Writes the context, and issues the command if there is one. On failure the context is as
