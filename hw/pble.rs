@@ -415,6 +415,7 @@ impl PageList {
     /// # Errors
     ///
     /// `ERANGE` if the list has no such entry.
+    #[doc(alias = "irdma_next_pbl_addr")]
     pub(crate) fn write(&self, index: u32, address: u64) -> Result {
         if self.leaves.is_empty() {
             return self.root.write(index, address);

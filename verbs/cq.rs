@@ -134,7 +134,7 @@ impl Cq {
         let number = dev.ids().cqs.take()?;
         let mut cq = match &mut udata {
             None => Self::for_kernel(dev, link, number.get(), attr.cqe)?,
-            Some(udata) => Self::for_user(dev, link, number.get(), granted, udata)?,
+            Some(udata) => Self::for_user(link, number.get(), granted, udata)?,
         };
         if attr.comp_vector < dev.completion_vectors() {
             cq.ceq = attr.comp_vector;
@@ -190,7 +190,6 @@ impl Cq {
     }
 
     fn for_user(
-        dev: &Device<'_>,
         link: &Arc<CqLink>,
         number: u32,
         entries: u32,
@@ -242,6 +241,8 @@ impl Cq {
     /// The queue keeps its ring then.
     #[doc(alias = "irdma_resize_cq")]
     #[doc(alias = "irdma_sc_cq_resize")]
+    #[doc(alias = "irdma_process_resize_list")]
+    #[doc(alias = "irdma_free_cqbuf")]
     pub(super) fn resize(
         &self,
         dev: &Device<'_>,

@@ -34,7 +34,6 @@ use crate::{
             RegMr,
             RegionBase, //
         },
-        ids::Number,
         pble::{
             Depth,
             PageList, //
@@ -409,6 +408,7 @@ impl Mr {
     /// `EBUSY` for the memory of a queue that exists. It stays registered.
     #[doc(alias = "irdma_dereg_mr")]
     #[doc(alias = "irdma_hwdereg_mr")]
+    #[doc(alias = "irdma_free_stag")]
     pub(super) fn destroy(&self, dev: &Device<'_>) -> Result {
         if let Kind::Queue(memory, waiting) = &self.kind {
             return waiting.withdraw(memory);

@@ -65,6 +65,7 @@ impl KernelCq {
     }
 
     /// Takes completions off the ring.
+    #[doc(alias = "irdma_poll_one")]
     fn poll_ring(&self, state: &mut State, wcs: &mut WcArray<'_>) {
         let memory = self.memory();
         // A device that writes entries of no use as fast as they are read does not keep us here.

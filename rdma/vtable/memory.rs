@@ -195,6 +195,7 @@ impl<T: Operations> VTable<T> {
     /// # Safety
     ///
     /// The core calls this with a region that [`VTable::alloc_mr`] made and a mapped scatter list.
+    #[doc(alias = "irdma_map_mr_sg")]
     pub(super) unsafe extern "C" fn map_mr_sg(
         mr: *mut bindings::ib_mr,
         sg: *mut bindings::scatterlist,

@@ -80,11 +80,13 @@ impl<T: Operations> VTable<T> {
     /// # Safety
     ///
     /// None.
+    #[doc(alias = "irdma_disassociate_ucontext")]
     pub(super) unsafe extern "C" fn disassociate_ucontext(_context: *mut bindings::ib_ucontext) {}
 
     /// # Safety
     ///
     /// The core calls this with valid pointers.
+    #[doc(alias = "irdma_mmap")]
     pub(super) unsafe extern "C" fn mmap(
         context: *mut bindings::ib_ucontext,
         vma: *mut bindings::vm_area_struct,
@@ -96,6 +98,7 @@ impl<T: Operations> VTable<T> {
     /// # Safety
     ///
     /// The core calls this once with an entry that was removed and is not in use.
+    #[doc(alias = "irdma_mmap_free")]
     pub(super) unsafe extern "C" fn mmap_free(entry: *mut bindings::rdma_user_mmap_entry) {
         // SAFETY: By this function's requirements; all entries are made by `NewUcontext`.
         unsafe { Entry::free(entry) };

@@ -277,11 +277,51 @@ int ic_to_error(struct ic_end *end)
 	return ic_modify(end, &attr, 0, "ERR");
 }
 
+/* A handle for datagrams to the peer, with leave to sleep and without. */
+static int ic_check_ah(struct ic_end *end, const struct ic_end *peer)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+		struct rdma_ah_attr now = {};
+		struct ib_ah *ah;
+		int err;
+
+		rdma_ah_set_port_num(&attr, end->port);
+		rdma_ah_set_grh(&attr, (union ib_gid *)&peer->gid->gid, 0,
+				end->gid->index, 17, 0x28);
+		ether_addr_copy(attr.roce.dmac, peer->mac);
+		ah = rdma_create_ah(end->pd, &attr,
+				    i ? RDMA_CREATE_AH_SLEEPABLE : 0);
+		if (IS_ERR(ah)) {
+			ic_fail("%s: rdma_create_ah: %pe", end->name, ah);
+			return PTR_ERR(ah);
+		}
+		err = rdma_query_ah(ah, &now);
+		if (err == -EOPNOTSUPP) {
+			err = 0;
+		} else if (err || now.grh.hop_limit != 17 ||
+			   now.grh.traffic_class != 0x28 ||
+			   now.grh.sgid_index != end->gid->index ||
+			   memcmp(now.grh.dgid.raw, peer->gid->gid.raw,
+				  sizeof(now.grh.dgid.raw))) {
+			ic_fail("%s: an address handle is not what it was made of (%d)",
+				end->name, err);
+			err = err ?: -EPROTO;
+		}
+		rdma_destroy_ah(ah, i ? RDMA_DESTROY_AH_SLEEPABLE : 0);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int ic_connect(struct ic_end *a, struct ic_end *b)
 {
 	int err;
 
-	err = ic_to_init(a) ?: ic_to_init(b) ?:
+	err = ic_check_ah(a, b) ?: ic_to_init(a) ?: ic_to_init(b) ?:
 	      ic_to_rtr(a, b) ?: ic_to_rtr(b, a) ?:
 	      ic_to_rts(a) ?: ic_to_rts(b);
 	if (!err)
