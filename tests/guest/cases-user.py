@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""In the virtual machine: a process with the first device open.
+  cases-user.py traffic|many|mmap
+  cases-user.py hold|busy|steps FIFO
+"""
+import ctypes
+import glob
+import mmap
+import os
+import struct
+import sys
+import time
+
+import pyverbs.enums as e
+from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.wr import SGE, RecvWR, SendWR
+
+PAGE = 4096
+
+
+def device():
+    paths = sorted(glob.glob("/sys/class/infiniband/*"), key=lambda p: os.path.realpath(p + "/device"))
+    return next(os.path.basename(path) for path in paths if "null" not in path)
+
+
+class End:
+    def __init__(self, context, qps=1):
+        self.context = context
+        self.pd = PD(context)
+        self.cq = CQ(context, 64)
+        self.mr = MR(self.pd, PAGE, 7)
+        cap = QPCap(max_send_wr=8, max_recv_wr=8)
+        self.qps = [QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1, cap=cap)) for _ in range(qps)]
+
+    def connect(self, peer):
+        at = QPAttr(port_num=1)
+        at.qp_access_flags, at.path_mtu, at.dest_qp_num = 7, e.IBV_MTU_1024, peer.qps[0].qp_num
+        at.min_rnr_timer, at.timeout, at.retry_cnt, at.rnr_retry = 12, 14, 7, 7
+        route = GlobalRoute(dgid=self.context.query_gid(1, 0), sgid_index=0, hop_limit=64)
+        at.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
+        self.qps[0].to_rts(at)
+
+    def send(self):
+        self.qps[0].post_send(SendWR(wr_id=1, opcode=e.IBV_WR_SEND, num_sge=1, send_flags=e.IBV_SEND_SIGNALED,
+                                     sg=[SGE(self.mr.buf, 100, self.mr.lkey)]))
+
+    def recv(self):
+        self.qps[0].post_recv(RecvWR(wr_id=2, num_sge=1, sg=[SGE(self.mr.buf, PAGE, self.mr.lkey)]))
+
+
+def pair():
+    context = Context(name=device())
+    a, b = End(context), End(context)
+    a.connect(b)
+    b.connect(a)
+    return a, b
+
+
+def await_one(cq):
+    for _ in range(2000):
+        count, wcs = cq.poll(1)
+        if count:
+            return wcs[0]
+        time.sleep(0.002)
+    raise AssertionError("no completion")
+
+
+def traffic():
+    a, b = pair()
+    b.recv()
+    a.send()
+    for cq in (a.cq, b.cq):
+        wc = await_one(cq)
+        assert wc.status == e.IBV_WC_SUCCESS, wc.status
+
+
+def many():
+    end = End(Context(name=device()), 100)
+    print("ready", len(end.qps), flush=True)
+    time.sleep(1000)
+
+
+def busy(fifo):
+    a, b = pair()
+    b.recv()
+    a.send()
+    await_one(a.cq)
+    await_one(b.cq)
+    time.sleep(1.5)
+    print("ready", flush=True)
+    with open(fifo, encoding="ascii") as f:
+        f.readline()
+
+
+def steps(fifo):
+    a, b = pair()
+    print("ready", flush=True)
+    with open(fifo, encoding="ascii") as f:
+        for number, _ in enumerate(f, 1):
+            b.recv()
+            a.send()
+            for cq in (a.cq, b.cq):
+                wc = await_one(cq)
+                assert wc.status == e.IBV_WC_SUCCESS, wc.status
+            print("step", number, flush=True)
+
+
+def refused(f, what):
+    try:
+        f()
+    except (PyverbsRDMAError, OSError) as error:
+        print(f"{what}: {error}")
+        return
+    raise AssertionError(f"{what} succeeded")
+
+
+def hold(fifo):
+    a, b = pair()
+    b.recv()
+    a.send()
+    await_one(a.cq)
+    print("ready", flush=True)
+    with open(fifo, encoding="ascii") as f:
+        f.readline()
+    # The doorbell page is nobody's now, but it can be written.
+    a.send()
+    time.sleep(0.2)
+    assert a.cq.poll(1)[0] == 0, "a completion out of nowhere"
+    refused(lambda: PD(a.context), "a new domain")
+    refused(lambda: a.qps[0].modify(QPAttr(qp_state=e.IBV_QPS_ERR), e.IBV_QP_STATE), "a change of state")
+    print("done")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def uverbs():
+    for path in glob.glob("/sys/class/infiniband_verbs/uverbs*"):
+        if open(path + "/ibdev", encoding="ascii").read().strip() == device():
+            return os.open("/dev/infiniband/" + os.path.basename(path), os.O_RDWR | os.O_CLOEXEC)
+    raise AssertionError("no character device")
+
+
+def context_of(fd):
+    """Opens the device by hand (ib_user_verbs.h, irdma-abi.h); the offset of the doorbell page."""
+    room = ctypes.create_string_buffer(88)
+    request = struct.pack("<QIB3xQ", ctypes.addressof(room), 0, 5, 0)
+    os.write(fd, struct.pack("<IHH", 0, (8 + len(request)) // 4, 88 // 4) + request)
+    return struct.unpack_from("<Q", room.raw, 8 + 24)[0]
+
+
+def maps():
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    write, shared = mmap.PROT_WRITE, mmap.MAP_SHARED
+
+    def attempt(fd, offset, length=PAGE, prot=write, flags=shared):
+        address = libc.mmap(None, length, prot, flags, fd, offset)
+        if address == ctypes.c_void_p(-1).value:
+            return None
+        return address
+
+    def refuse(what, *args):
+        assert attempt(*args) is None, f"{what} was mapped"
+
+    fd, other = uverbs(), uverbs()
+    refuse("a page without a context", fd, 0)
+    key, foreign = context_of(fd), context_of(other)
+    assert attempt(other, foreign) is not None, "the other's page was not mapped"
+    page = attempt(fd, key)
+    assert page is not None, "the doorbell page was not mapped"
+    refuse("two pages", fd, key, 2 * PAGE)
+    refuse("many pages", fd, key, 1 << 20)
+    refuse("a private page", fd, key, PAGE, write, mmap.MAP_PRIVATE)
+    refuse("an executable page", fd, key, PAGE, write | mmap.PROT_EXEC)
+    for offset in (*range(1, 4096), 1 << 20, 1 << 30, (1 << 51) - 1):
+        if offset * PAGE != key:
+            refuse(f"offset {offset} pages", fd, offset * PAGE)
+    # A second time is as good as the first.
+    again = attempt(fd, key)
+    assert again is not None, "the doorbell page was not mapped again"
+    libc.munmap(again, PAGE)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, "a child that has the page"
+    # The mapping outlives the file descriptor, and nobody minds.
+    os.close(fd)
+    libc.munmap(page, PAGE)
+    os.close(other)
+
+
+{"traffic": traffic, "many": many, "mmap": maps, "hold": lambda: hold(sys.argv[2]), "busy": lambda: busy(sys.argv[2]),
+ "steps": lambda: steps(sys.argv[2])}[sys.argv[1]]()

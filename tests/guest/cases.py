@@ -1,0 +1,500 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""In the virtual machine: situations of which users have told, with what must hold. TAP lines.
+
+A case that the stock driver is known to fail says how; `never` says why it may not even try.
+  cases.py stock|rust
+"""
+import ctypes
+import errno
+import glob
+import json
+import mmap
+import os
+import random
+import subprocess
+import sys
+import time
+import traceback
+
+import pyverbs.enums as e
+from pyverbs.addr import AH, AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsError, PyverbsRDMAError
+from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+from pyverbs.wr import SGE, RecvWR, SendWR
+
+DRIVER = sys.argv[1]
+PAGE = 4096
+GID = 0  # The link-local address, as RoCEv2.
+QKEY = 0x11111111
+ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+# Opcodes of the control queue.
+CREATE_QP, REG_MR, DEALLOC_STAG, CREATE_AH, FLUSH_WQES = 0x00, 0x0a, 0x0d, 0x1c, 0x22
+
+cases = []
+
+
+def case(name, stock=None, never=None):
+    def add(f):
+        cases.append((name, f, stock, never))
+        return f
+    return add
+
+
+def same(got, wanted, what=""):
+    if got != wanted:
+        raise AssertionError(f"{what} got {got!r}, wanted {wanted!r}")
+
+
+def outcome(f):
+    """'ok', or the name of the error."""
+    try:
+        thing = f()
+    except PyverbsRDMAError as error:
+        return {errno.EOPNOTSUPP: "EOPNOTSUPP"}.get(error.error_code, errno.errorcode.get(error.error_code, str(error)))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    if hasattr(thing, "close"):
+        thing.close()
+    return "ok"
+
+
+def devices():
+    paths = glob.glob("/sys/class/infiniband/*")
+    return [os.path.basename(p) for p in sorted(paths, key=lambda p: os.path.realpath(p + "/device")) if "null" not in p]
+
+
+A, B = devices()[:2]
+
+
+def emulator(**request):
+    """As scripts/guest/emulator, without the time that a process takes."""
+    with open("/dev/virtio-ports/emulator.control", "r+b", buffering=0) as port:
+        port.write(json.dumps(request).encode() + b"\n")
+        answer = b""
+        while not answer.endswith(b"\n"):
+            answer += port.read(4096)
+    if not json.loads(answer)["ok"]:
+        raise AssertionError(answer)
+
+
+def fault(point, key, action, times=1, skip=0):
+    emulator(cmd="fault", port=0, rule={"point": point, "key": key, "times": times, "skip": skip, "action": action})
+
+
+def in_use():
+    """What debugfs says of both functions; nothing for the stock driver."""
+    out = {}
+    for path in glob.glob("/sys/kernel/debug/irdma_rs/*/tables"):
+        for line in open(path):
+            name, used = line.split()[:2]
+            if name not in ("arp", "segment"):
+                out[name] = out.get(name, 0) + int(used)
+    return out
+
+
+class Port:
+    """A device with what a queue pair of it needs."""
+
+    def __init__(self, name=A, kind=e.IBV_QPT_RC, depth=16, cqe=64, sge=4, inline=101, qps=1):
+        self.kind = kind
+        self.context = Context(name=name)
+        self.gid = self.context.query_gid(1, GID)
+        self.pd = PD(self.context)
+        self.mr = MR(self.pd, 1 << 20, ALL)
+        self.scq = CQ(self.context, cqe)
+        self.rcq = CQ(self.context, cqe)
+        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sge, max_recv_sge=sge, max_inline_data=inline)
+        self.qps = [QP(self.pd, QPInitAttr(qp_type=kind, scq=self.scq, rcq=self.rcq, cap=cap, sq_sig_all=1)) for _ in range(qps)]
+        self.qp = self.qps[0]
+
+    def route(self, peer):
+        return AHAttr(gr=GlobalRoute(dgid=peer.gid, sgid_index=GID, hop_limit=64), is_global=1, port_num=1)
+
+    def start(self, peer=None, access=ALL, mtu=e.IBV_MTU_1024):
+        at = QPAttr(port_num=1)
+        at.qkey = QKEY
+        at.qp_access_flags, at.path_mtu, at.rq_psn, at.sq_psn = access, mtu, 5, 5
+        at.max_rd_atomic = at.max_dest_rd_atomic = 4
+        at.min_rnr_timer, at.timeout, at.retry_cnt, at.rnr_retry = 12, 14, 7, 7
+        if self.kind == e.IBV_QPT_RC:
+            at.dest_qp_num = peer.qp.qp_num
+            at.ah_attr = self.route(peer)
+        for qp in self.qps:
+            qp.to_rts(at)
+
+    def piece(self, offset, length):
+        return SGE(self.mr.buf + offset, length, self.mr.lkey)
+
+    def recv(self, wr_id=0, offset=0, length=8192, qp=None):
+        (qp or self.qp).post_recv(RecvWR(wr_id=wr_id, num_sge=1, sg=[self.piece(offset, length)]))
+
+    def send(self, wr_id=0, pieces=(), opcode=e.IBV_WR_SEND, remote=None, imm=None, ah=None, peer=None, flags=0):
+        wr = SendWR(wr_id=wr_id, opcode=opcode, num_sge=len(pieces), sg=list(pieces) or None, send_flags=flags | e.IBV_SEND_SIGNALED)
+        if imm is not None:
+            wr.imm_data = imm
+        if remote:
+            wr.set_wr_rdma(*remote)
+        if ah:
+            wr.set_wr_ud(ah, peer.qp.qp_num if isinstance(peer, Port) else peer, QKEY)
+        self.qp.post_send(wr)
+
+    def to(self, state):
+        self.qp.modify(QPAttr(qp_state=state), e.IBV_QP_STATE)
+
+    def close(self):
+        for thing in (*self.qps, self.scq, self.rcq, self.mr, self.pd, self.context):
+            thing.close()
+
+
+def pair(b=A, **more):
+    one, other = Port(A, **more), Port(b, **more)
+    one.start(other)
+    other.start(one)
+    return one, other
+
+
+def poll(cq, n=1, seconds=10):
+    out = []
+    end = time.time() + seconds
+    while len(out) < n and time.time() < end:
+        count, wcs = cq.poll(n - len(out))
+        out += wcs
+        if not count:
+            time.sleep(0.002)
+    return out
+
+
+def statuses(cq, n=1, seconds=10):
+    return [e.ibv_wc_status(wc.status).name.removeprefix("IBV_WC_") for wc in poll(cq, n, seconds)]
+
+
+@case("Q-06: a flush gives each request back once and in order, whatever lies between them")
+def _():
+    a, b = pair(depth=64, cqe=256)
+    pieces = [a.piece(n * 64, 8) for n in range(4)]
+    ids = []
+    # Round the ring, with sizes that leave gaps before its end.
+    for n in range(40):
+        b.recv()
+        a.send(n, pieces[:n % 4 + 1])
+        same([wc.wr_id for wc in poll(a.scq)], [n])
+        poll(b.rcq)
+    b.to(e.IBV_QPS_ERR)
+    for n in range(50):
+        a.send(1000 + n, pieces[:(n * 7) % 4 + 1])
+        ids.append(1000 + n)
+    a.to(e.IBV_QPS_ERR)
+    wcs = poll(a.scq, 50)
+    same([wc.wr_id for wc in wcs], ids)
+    same({e.ibv_wc_status(wc.status).name for wc in wcs} <= {"IBV_WC_WR_FLUSH_ERR", "IBV_WC_RETRY_EXC_ERR"}, True)
+    same(poll(a.scq, 1, 0.3), [])
+    a.close()
+    b.close()
+
+
+@case("Q-05: what is posted while the flush is on its way comes back too")
+def _():
+    a, b = pair()
+    fault("cqp_command", FLUSH_WQES, {"delay": 50_000_000})
+    a.to(e.IBV_QPS_ERR)
+    a.send(7, [a.piece(0, 8)])
+    same([(wc.wr_id, e.ibv_wc_status(wc.status).name) for wc in poll(a.scq, 1, 3)], [(7, "IBV_WC_WR_FLUSH_ERR")])
+    a.close()
+    b.close()
+
+
+@case("Q-18: a queue pair that the device refuses leaves nothing")
+def _():
+    port = Port()
+    before = in_use()
+    fault("cqp_command", CREATE_QP, {"fail": 0xffff8006}, times=30)
+    for _ in range(30):
+        init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=port.scq, rcq=port.rcq, cap=QPCap(max_send_wr=4, max_recv_wr=4))
+        same(outcome(lambda: QP(port.pd, init)) != "ok", True, "it was made:")
+    same(in_use(), before)
+    port.close()
+
+
+@case("Q-29, U-09: inline data of every size, in one piece and in several, arrives")
+def _():
+    a, b = pair()
+    text = bytes(random.Random(1).randrange(256) for _ in range(101))
+    a.mr.write(text, len(text))
+    for length in (0, 1, 8, 9, 48, 51, 96, 101):
+        for count in (1, 3):
+            cuts = [length * n // count for n in range(count + 1)]
+            pieces = [a.piece(s, t - s) for s, t in zip(cuts, cuts[1:])]
+            b.recv()
+            a.send(1, pieces, flags=e.IBV_SEND_INLINE)
+            same(statuses(a.scq), ["SUCCESS"], f"{length} bytes:")
+            same([wc.byte_len for wc in poll(b.rcq)], [length])
+            same(b.mr.read(length, 0) if length else b"", text[:length], f"{length} bytes in {count}:")
+    same(outcome(lambda: Port(inline=102)), "EINVAL", "102 bytes:")
+    same(outcome(lambda: Port(inline=220)), "EINVAL", "220 bytes:")
+    a.close()
+    b.close()
+
+
+@case("U-09: requests of no bytes: SEND, WRITE and READ")
+def _():
+    a, b = pair()
+    nothing = [a.piece(0, 0)]
+    b.recv()
+    a.send(1, nothing)
+    same([wc.byte_len for wc in poll(b.rcq)], [0])
+    a.send(2, nothing, opcode=e.IBV_WR_RDMA_WRITE, remote=(b.mr.rkey, b.mr.buf))
+    a.send(3, nothing, opcode=e.IBV_WR_RDMA_READ, remote=(b.mr.rkey, b.mr.buf))
+    same([(wc.wr_id, wc.status) for wc in poll(a.scq, 3)], [(1, 0), (2, 0), (3, 0)])
+    a.close()
+    b.close()
+
+
+@case("Q-30: there is no SRQ on this generation, plainly said")
+def _():
+    port = Port()
+    same(port.context.query_device().max_srq, 0)
+    same(outcome(lambda: SRQ(port.pd, SrqInitAttr(SrqAttr(max_wr=8)))) in ("EOPNOTSUPP", "ENOSYS"), True)
+    port.close()
+
+
+class Scattered:
+    """Memory whose pages do not follow each other."""
+
+    def __init__(self, pages):
+        self.memory = mmap.mmap(-1, pages * PAGE)
+        for first in (1, 0):
+            for page in range(first, pages, 2):
+                self.memory[page * PAGE] = 0
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.length = pages * PAGE
+
+
+@case("M-04: a registration anew that the device refuses frees the page list once",
+      never="it frees the list twice")
+def _():
+    a, b = pair()
+    small, large = Scattered(4), Scattered(600)
+    before = in_use()
+    mr = MR(b.pd, small.length, ALL, address=small.address)
+    fault("cqp_command", REG_MR, {"fail": 0xffff8006})
+    try:
+        mr.rereg(e.IBV_REREG_MR_CHANGE_TRANSLATION, None, large.address, large.length, 0)
+        raise AssertionError("it succeeded")
+    except PyverbsError:
+        pass
+    mr.close()
+    same(in_use(), before)
+    # The lists of regions that come after are their own.
+    regions = [Scattered(600) for _ in range(4)]
+    mrs = [MR(b.pd, r.length, ALL, address=r.address) for r in regions]
+    for n, (region, mr) in enumerate(zip(regions, mrs)):
+        a.mr.write(f"region {n}", 8)
+        for page in (0, 300, 599):
+            a.send(1, [a.piece(0, 8)], opcode=e.IBV_WR_RDMA_WRITE, remote=(mr.rkey, region.address + page * PAGE))
+            same(statuses(a.scq), ["SUCCESS"])
+            same(region.memory[page * PAGE:page * PAGE + 8], b"region %d" % n)
+    for mr in mrs:
+        mr.close()
+    same(in_use(), before)
+    a.close()
+    b.close()
+
+
+@case("M-23: memory that can't be registered gives the errno of its cause")
+def _():
+    port = Port()
+    before = in_use()
+
+    def reg(memory, length, access):
+        return MR(port.pd, length, access, address=memory)
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    read_only = libc.mmap(None, 2 * PAGE, mmap.PROT_READ, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    nothing = libc.mmap(None, 2 * PAGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    same(outcome(lambda: reg(read_only, PAGE, 0)), "ok", "to read:")
+    same(outcome(lambda: reg(read_only, PAGE, ALL)), "EFAULT", "read-only memory to write:")
+    same(outcome(lambda: reg(nothing, PAGE, 0)), "EFAULT", "inaccessible memory:")
+    same(outcome(lambda: reg(0x1000, PAGE, ALL)), "EFAULT", "no memory:")
+    file = os.memfd_create("shared")
+    os.ftruncate(file, 4 * PAGE)
+    shared = mmap.mmap(file, 4 * PAGE)
+    same(outcome(lambda: reg(ctypes.addressof(ctypes.c_char.from_buffer(shared)), 4 * PAGE, ALL)), "ok", "shared:")
+    same(outcome(lambda: reg(read_only, 0, 0)), "EINVAL", "no bytes:")
+    same(outcome(lambda: reg(port.mr.buf, 1 << 20, e.IBV_ACCESS_REMOTE_WRITE)), "EINVAL", "remote but not local writes:")
+    same(in_use(), before)
+    port.close()
+
+
+@case("P-01: an event of a CQ that is gone meets nobody")
+def _():
+    for _ in range(4):
+        a, b = pair()
+        for cq in (a.scq, b.rcq):
+            cq.req_notify()
+        fault("ceqe", None, {"delay": 200_000_000}, times=4)
+        b.recv()
+        a.send(1, [a.piece(0, 8)])
+        same(statuses(a.scq), ["SUCCESS"])
+        a.close()
+        b.close()
+    time.sleep(0.4)
+    emulator(cmd="clear_faults", port=0)
+
+
+@case("P-03: completions of two entries round every end of the ring")
+def _():
+    a, b = Port(kind=e.IBV_QPT_UD, depth=32, cqe=33), Port(kind=e.IBV_QPT_UD, depth=32, cqe=31)
+    a.start()
+    b.start()
+    ah = AH(a.pd, attr=a.route(b))
+    for n in range(200):
+        b.recv(n, length=4096)
+        a.send(n, [a.piece(0, 16)], opcode=e.IBV_WR_SEND_WITH_IMM if n % 3 else e.IBV_WR_SEND, imm=n, ah=ah, peer=b)
+        same([wc.wr_id for wc in poll(a.scq)], [n])
+        wc, = poll(b.rcq)
+        same((wc.wr_id, wc.byte_len, wc.imm_data if n % 3 else None), (n, 56, n if n % 3 else None))
+    ah.close()
+    a.close()
+    b.close()
+
+
+@case("P-05: each kind of receive has its own opcode")
+def _():
+    a, b = pair()
+    remote = (b.mr.rkey, b.mr.buf)
+    for opcode, kind, more, flags in (
+            (e.IBV_WR_SEND, e.IBV_WC_RECV, {}, 0),
+            (e.IBV_WR_SEND_WITH_IMM, e.IBV_WC_RECV, {"imm": 0x1234}, e.IBV_WC_WITH_IMM),
+            (e.IBV_WR_RDMA_WRITE_WITH_IMM, e.IBV_WC_RECV_RDMA_WITH_IMM, {"imm": 0x1234, "remote": remote}, e.IBV_WC_WITH_IMM)):
+        b.recv()
+        a.send(1, [a.piece(0, 8)], opcode=opcode, **more)
+        same(statuses(a.scq), ["SUCCESS"])
+        wc, = poll(b.rcq)
+        same((wc.status, wc.opcode, wc.wc_flags & e.IBV_WC_WITH_IMM), (0, kind, flags), f"{opcode}:")
+    a.close()
+    b.close()
+
+
+@case("P-07: CQs of every size up to the limit, and not beyond")
+def _():
+    context = Context(name=A)
+    limit = context.query_device().max_cqe
+    for cqe in (1, 2, 3, 63, 64, 127, 128, 4095, limit):
+        same(outcome(lambda: CQ(context, cqe)), "ok", f"{cqe} entries:")
+    for cqe in (limit + 1, 0x7fffffff):
+        same(outcome(lambda: CQ(context, cqe)), "EINVAL", f"{cqe} entries:")
+    context.close()
+
+
+@case("irdma_ah_exists: users share address handles that say the same, and keep them apart otherwise")
+def _():
+    port = Port(kind=e.IBV_QPT_UD)
+    peer = Port(kind=e.IBV_QPT_UD)
+    port.start()
+    peer.start()
+    domain = PD(port.context)
+    before = in_use()
+    ahs = [AH(port.pd, attr=port.route(peer)) for _ in range(20)]
+    other = AHAttr(gr=GlobalRoute(dgid=peer.gid, sgid_index=GID, hop_limit=64, traffic_class=0x20), is_global=1, port_num=1)
+    more = [AH(port.pd, attr=other), AH(domain, attr=port.route(peer))]
+    if before:
+        same(in_use()["ah"], before["ah"] + 3)
+    for ah in ahs[:-1]:
+        ah.close()
+    peer.recv(5)
+    port.send(1, [port.piece(0, 8)], ah=ahs[-1], peer=peer)
+    same([wc.wr_id for wc in poll(peer.rcq)], [5])
+    for ah in (ahs[-1], *more):
+        ah.close()
+    same(in_use(), before)
+    domain.close()
+    port.close()
+    peer.close()
+
+
+@case("A-04: an address handle whose making comes late is made")
+def _():
+    port = Port(kind=e.IBV_QPT_UD)
+    before = in_use()
+    fault("cqp_command", CREATE_AH, {"delay": 500_000_000})
+    begin = time.time()
+    ah = AH(port.pd, attr=port.route(port))
+    same(0.3 < time.time() - begin < 4, True, "the delay")
+    ah.close()
+    fault("cqp_command", CREATE_AH, {"fail": 0xffff8006})
+    same(outcome(lambda: AH(port.pd, attr=port.route(port))) != "ok", True, "it was made:")
+    same(in_use(), before)
+    port.close()
+
+
+@case("U-10: the port's LID is what users of this device know")
+def _():
+    same(Context(name=A).query_port(1).lid, 1)
+
+
+@case("D-08: another MTU of the port: new QPs take it, old ones go on with theirs")
+def _():
+    netdev = os.listdir(f"/sys/class/infiniband/{A}/device/net")
+    netdev = next(n for n in netdev)
+    a, b = pair()
+
+    def pass_data(x, y):
+        y.recv(1, length=8192)
+        x.send(1, [x.piece(0, 5000)])
+        same(statuses(x.scq), ["SUCCESS"])
+        same([wc.byte_len for wc in poll(y.rcq)], [5000])
+    pass_data(a, b)
+    for mtu, active in ((9000, e.IBV_MTU_4096), (1500, e.IBV_MTU_1024), (2100, e.IBV_MTU_2048), (1500, e.IBV_MTU_1024)):
+        subprocess.run(["ip", "link", "set", netdev, "mtu", str(mtu)], check=True)
+        time.sleep(0.3)
+        same(Context(name=A).query_port(1).active_mtu, active, f"MTU {mtu}:")
+        same(a.qp.query(e.IBV_QP_PATH_MTU)[0].path_mtu, e.IBV_MTU_1024)
+        pass_data(a, b)
+    x, y = Port(), Port()
+    x.start(y, mtu=e.IBV_MTU_512)
+    y.start(x, mtu=e.IBV_MTU_512)
+    pass_data(x, y)
+    for port in (a, b, x, y):
+        port.close()
+
+
+@case("the device answers one command late and one twice: others go on",
+      never="a doubled completion costs it the next command")
+def _():
+    port = Port()
+    before = in_use()
+    for action in ({"delay": 300_000_000}, "duplicate"):
+        fault("cqp_command", REG_MR, action)
+        MR(port.pd, PAGE, ALL).close()
+    MR(port.pd, PAGE, ALL).close()
+    same(in_use(), before)
+    port.close()
+
+
+failed = 0
+for name, f, stock, never in cases:
+    if len(sys.argv) > 2 and not any(word in name for word in sys.argv[2:]):
+        continue
+    if DRIVER == "stock" and never:
+        print(f"ok - {DRIVER}: {name} # SKIP known: {never}")
+        continue
+    try:
+        f()
+        print(f"ok - {DRIVER}: {name}")
+    except Exception:  # pylint: disable=broad-except
+        if DRIVER == "stock" and stock:
+            print(f"ok - {DRIVER}: {name} # SKIP known: {stock}")
+            continue
+        failed += 1
+        print(f"not ok - {DRIVER}: {name}")
+        for line in traceback.format_exc().splitlines()[-6:]:
+            print(f"#   {line}")
+        emulator(cmd="clear_faults", port=0)
+sys.exit(1 if failed else 0)
