@@ -12,6 +12,32 @@ use crate::violations::Violations;
 /// An Ethernet frame without its checksum.
 pub type Frame = Vec<u8>;
 
+/// Used frames, to be written anew: a frame then costs no allocation, and its
+/// memory is still in the processor's cache.
+#[derive(Debug, Default)]
+pub struct FramePool {
+    frames: Vec<Frame>,
+}
+
+impl FramePool {
+    /// More frames than this are not kept.
+    const KEPT: usize = 1024;
+    /// Longer ones are not kept.
+    const LONGEST: usize = 16 << 10;
+
+    /// Gives a used frame (with whatever was in it) or an empty one.
+    pub fn take(&mut self) -> Frame {
+        self.frames.pop().unwrap_or_default()
+    }
+
+    /// Takes a frame back that has arrived.
+    pub fn give(&mut self, frame: Frame) {
+        if self.frames.len() < Self::KEPT && frame.capacity() <= Self::LONGEST {
+            self.frames.push(frame);
+        }
+    }
+}
+
 /// What the LAN side knows about the function's port.
 #[derive(Clone, Debug, Default)]
 pub struct PortState {
@@ -48,6 +74,8 @@ pub struct Context<'a> {
     pub faults: &'a mut Faults,
     /// Frames on their way to the wire.
     pub frames: &'a mut Vec<Frame>,
+    /// Frames that have arrived, for use anew.
+    pub pool: &'a mut FramePool,
     /// The function's port.
     pub port: &'a mut PortState,
     /// The time in nanoseconds since the start.

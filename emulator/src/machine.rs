@@ -7,7 +7,7 @@ use std::fs::File;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::context::{Context, Frame, PortState};
+use crate::context::{Context, Frame, FramePool, PortState};
 use crate::faults::Faults;
 use crate::interrupts::Interrupts;
 use crate::memory::GuestMemory;
@@ -35,6 +35,7 @@ struct Function {
 pub struct Machine {
     functions: Vec<Function>,
     wire: Wire,
+    pool: FramePool,
     trace: Trace,
     violations: Violations,
     armed: Option<u64>,
@@ -47,6 +48,7 @@ impl Machine {
         Machine {
             functions: vec![],
             wire,
+            pool: FramePool::default(),
             trace,
             violations,
             armed: None,
@@ -191,12 +193,7 @@ impl Machine {
 
     /// Does what is due at `now`.
     pub fn poll(&mut self, now: u64) {
-        for index in 0..self.functions.len() {
-            let due = |f: &Function| f.nic.next_deadline().is_some_and(|at| at <= now);
-            if self.functions.get(index).is_some_and(due) {
-                self.enter(index, now, |nic, cx| nic.poll(cx));
-            }
-        }
+        self.go_on(now);
         self.settle(now);
     }
 
@@ -236,6 +233,7 @@ impl Machine {
             violations: &mut self.violations,
             faults: &mut function.faults,
             frames: &mut function.frames,
+            pool: &mut self.pool,
             port: &mut function.port,
             now,
         };
@@ -248,11 +246,26 @@ impl Machine {
 
     fn settle(&mut self, now: u64) {
         for _ in 0..FRAMES_AT_ONCE {
-            let Some((index, frame)) = self.wire.take_due(now) else {
+            if let Some((index, frame)) = self.wire.take_due(now) {
+                self.enter_only(index, now, |nic, cx| nic.receive(cx, &frame));
+                self.pool.give(frame);
+            } else if !self.go_on(now) {
                 return;
-            };
-            self.enter_only(index, now, |nic, cx| nic.receive(cx, &frame));
+            }
         }
+    }
+
+    /// Lets functions go on that had waited for the wire to become quiet.
+    fn go_on(&mut self, now: u64) -> bool {
+        let mut any = false;
+        for index in 0..self.functions.len() {
+            let due = |f: &Function| f.nic.next_deadline().is_some_and(|at| at <= now);
+            if self.functions.get(index).is_some_and(due) {
+                self.enter_only(index, now, |nic, cx| nic.poll(cx));
+                any = true;
+            }
+        }
+        any
     }
 }
 

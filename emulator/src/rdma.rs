@@ -30,6 +30,7 @@ pub(crate) mod qp_context;
 pub(crate) mod regs;
 pub(crate) mod ring;
 pub(crate) mod stats;
+pub(crate) mod table;
 #[doc(hidden)]
 pub mod testbench;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub(crate) mod wqe;
 pub(crate) mod ws;
 
 use regs::Register;
+use table::Table;
 
 /// The protocol that the function speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,14 +96,14 @@ pub struct Rdma {
     pub(crate) hmc: hmc::Hmc,
     /// Memory that the device holds.
     pub(crate) claims: claims::Claims,
-    pub(crate) cqs: BTreeMap<u32, cq::Cq>,
-    pub(crate) ceqs: BTreeMap<u32, ceq::Ceq>,
+    pub(crate) cqs: Table<cq::Cq>,
+    pub(crate) ceqs: Table<ceq::Ceq>,
     pub(crate) aeq: Option<aeq::Aeq>,
-    pub(crate) qps: BTreeMap<u32, qp::Qp>,
+    pub(crate) qps: Table<qp::Qp>,
     /// Regions and windows by STag index.
-    pub(crate) mrs: BTreeMap<u32, mr::Mr>,
-    pub(crate) ahs: BTreeMap<u32, ah::Ah>,
-    pub(crate) arp: BTreeMap<u32, ah::ArpEntry>,
+    pub(crate) mrs: Table<mr::Mr>,
+    pub(crate) ahs: Table<ah::Ah>,
+    pub(crate) arp: Table<ah::ArpEntry>,
     pub(crate) mcast: BTreeMap<u32, ah::Group>,
     /// Local MAC table.
     pub(crate) macs: BTreeMap<u32, Option<[u8; 6]>>,
@@ -126,13 +128,13 @@ impl Rdma {
             cqp: None,
             hmc: hmc::Hmc::default(),
             claims: claims::Claims::default(),
-            cqs: BTreeMap::new(),
-            ceqs: BTreeMap::new(),
+            cqs: Table::default(),
+            ceqs: Table::default(),
             aeq: None,
-            qps: BTreeMap::new(),
-            mrs: BTreeMap::new(),
-            ahs: BTreeMap::new(),
-            arp: BTreeMap::new(),
+            qps: Table::default(),
+            mrs: Table::default(),
+            ahs: Table::default(),
+            arp: Table::default(),
             mcast: BTreeMap::new(),
             macs: BTreeMap::new(),
             ws: ws::Tree::default(),
@@ -305,6 +307,21 @@ impl Rdma {
     pub fn report_critical_error(&mut self, cx: &mut Context<'_>, code: u32) {
         self.registers.critical_error = code;
         cx.interrupts.raise_other(cause::PE_CRITERR);
+    }
+
+    /// Raises an asynchronous event about a queue, which nothing here caused.
+    pub fn report_async_event(&mut self, cx: &mut Context<'_>, code: u16, source: u8, id: u32) {
+        let source = aeq::Source::from_code(source.into());
+        let qp = self.qps.get(&id).filter(|_| source != aeq::Source::Cq);
+        let event = aeq::AsyncEvent {
+            code,
+            source,
+            id,
+            context: qp.map_or(u64::from(id), |qp| qp.ctx.completion_context),
+            qp_state: qp.map_or(0, |qp| qp.state as u8),
+            ..aeq::AsyncEvent::default()
+        };
+        aeq::post(self, cx, event);
     }
 
     /// An access to the host memory cache failed: PFHMC_ERRORINFO and PFHMC_ERRORDATA say which.

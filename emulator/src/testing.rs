@@ -4,6 +4,7 @@
 //! bytes say.
 
 pub mod fuzz;
+pub mod load;
 pub mod pair;
 
 use std::ffi::CString;
@@ -11,7 +12,7 @@ use std::fs::File;
 
 use nix::sys::memfd::{memfd_create, MFdFlags};
 
-use crate::context::{Context, Frame, PortState};
+use crate::context::{Context, Frame, FramePool, PortState};
 use crate::faults::Faults;
 use crate::interrupts::Interrupts;
 use crate::memory::GuestMemory;
@@ -46,6 +47,8 @@ pub struct Bench {
     pub faults: Faults,
     /// The frames sent so far.
     pub frames: Vec<Frame>,
+    /// Used frames.
+    pub pool: FramePool,
     /// A port whose link is up.
     pub port: PortState,
     /// The time, which only the test moves.
@@ -70,6 +73,7 @@ impl Bench {
             violations: Violations::quiet(),
             faults: Faults::new(),
             frames: vec![],
+            pool: FramePool::default(),
             port: PortState {
                 index: 0,
                 pf_id: 0,
@@ -92,6 +96,7 @@ impl Bench {
             violations: &mut self.violations,
             faults: &mut self.faults,
             frames: &mut self.frames,
+            pool: &mut self.pool,
             port: &mut self.port,
             now: self.now,
         }

@@ -90,6 +90,8 @@ struct End {
     far: Far,
     link_up: bool,
     faults: WireFaults,
+    /// There are any.
+    faulty: bool,
     number: u64,
     held: Option<Frame>,
     counts: WireCounts,
@@ -178,6 +180,7 @@ impl Wire {
                     far: far(port),
                     link_up: true,
                     faults: WireFaults::default(),
+                    faulty: false,
                     number: 0,
                     held: None,
                     counts: WireCounts::default(),
@@ -215,6 +218,7 @@ impl Wire {
         let Some(end) = self.ends.get_mut(port) else {
             return false;
         };
+        end.faulty = faults != WireFaults::default();
         end.faults = faults;
         end.number = 0;
         self.random = Random(seed);
@@ -276,7 +280,7 @@ impl Wire {
         let mut copies = 1;
         let mut hold = false;
         let delay = end.faults.delay;
-        if end.faults != WireFaults::default() && (!end.faults.only_roce || is_roce(&frame)) {
+        if end.faulty && (!end.faults.only_roce || is_roce(&frame)) {
             end.number += 1;
             let (number, random) = (end.number, &mut self.random);
             if end.faults.loss.strikes(number, random) {

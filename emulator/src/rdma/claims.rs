@@ -5,7 +5,7 @@
 //! is destroyed. Two live objects never share memory, so a claim that meets another one means that the driver
 //! freed (and reused) memory that the device still owns. Every access of the device lies within its own claims.
 
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fmt;
 
 /// The live object that holds a piece of memory.
@@ -50,14 +50,17 @@ impl fmt::Display for Conflict {
 
 #[derive(Debug, Clone, Copy)]
 struct Claim {
+    start: u64,
     end: u64,
     owner: Owner,
 }
 
-/// All claims of one function.
+/// All claims of one function, sorted by address. They are looked up at each access and change only with the objects.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    by_start: BTreeMap<u64, Claim>,
+    sorted: Vec<Claim>,
+    /// A range that nobody holds, found by the last look-up: data is often in the same one.
+    gap: Cell<(u64, u64)>,
 }
 
 impl Claims {
@@ -70,42 +73,57 @@ impl Claims {
             return Err(conflict);
         }
         let end = start.saturating_add(len);
-        self.by_start.insert(start, Claim { end, owner });
+        let at = self.sorted.partition_point(|claim| claim.start < start);
+        self.sorted.insert(at, Claim { start, end, owner });
+        self.gap.set((0, 0));
         Ok(())
     }
 
     /// Gives back all memory of `owner`.
     pub fn release(&mut self, owner: Owner) {
-        self.by_start.retain(|_, claim| claim.owner != owner);
+        self.sorted.retain(|claim| claim.owner != owner);
     }
 
     /// Gives back the one claim of `owner` that starts at `start`.
     pub fn release_at(&mut self, owner: Owner, start: u64) {
-        if self.by_start.get(&start).is_some_and(|c| c.owner == owner) {
-            self.by_start.remove(&start);
+        let at = self.sorted.partition_point(|claim| claim.start < start);
+        let found = self.sorted.get(at);
+        if found.is_some_and(|claim| claim.start == start && claim.owner == owner) {
+            self.sorted.remove(at);
         }
+    }
+
+    /// The last claim that starts before `end`.
+    fn last_before(&self, end: u64) -> Option<&Claim> {
+        let after = self.sorted.partition_point(|claim| claim.start < end);
+        self.sorted.get(after.checked_sub(1)?)
     }
 
     /// Whether `owner` holds all of the range (in one claim).
     pub fn covers(&self, owner: Owner, start: u64, len: u64) -> bool {
-        self.by_start
-            .range(..=start)
-            .next_back()
-            .is_some_and(|(_, c)| c.owner == owner && start.saturating_add(len) <= c.end)
+        self.last_before(start.saturating_add(1))
+            .is_some_and(|c| c.owner == owner && start.saturating_add(len) <= c.end)
     }
 
     /// The first live object that holds part of the range.
     pub fn find(&self, start: u64, len: u64) -> Option<Conflict> {
         let end = start.saturating_add(len);
-        self.by_start
-            .range(..end)
-            .next_back()
-            .filter(|(_, claim)| claim.end > start)
-            .map(|(&start, claim)| Conflict {
+        let gap = self.gap.get();
+        if gap.0 <= start && end <= gap.1 {
+            return None;
+        }
+        let after = self.sorted.partition_point(|claim| claim.start < end);
+        let before = after.checked_sub(1).and_then(|at| self.sorted.get(at));
+        if let Some(claim) = before.filter(|claim| claim.end > start) {
+            return Some(Conflict {
                 owner: claim.owner,
-                start,
+                start: claim.start,
                 end: claim.end,
-            })
+            });
+        }
+        let next = self.sorted.get(after).map_or(u64::MAX, |claim| claim.start);
+        self.gap.set((before.map_or(0, |claim| claim.end), next));
+        None
     }
 }
 
@@ -126,6 +144,12 @@ mod tests {
         );
         claims.release(Owner::Cq(3));
         claims.claim(Owner::Qp(6), 0x0f00, 0x101).unwrap();
+        // What was free once is looked up again after a claim.
+        assert_eq!(claims.find(0x8000, 0x100), None);
+        assert_eq!(claims.find(0x9000, 0x100), None);
+        claims.claim(Owner::Aeq, 0x9000, 0x100).unwrap();
+        assert_eq!(claims.find(0x8fff, 2).unwrap().owner, Owner::Aeq);
+        assert_eq!(claims.find(0x8000, 0x1000), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory regions and windows: who may touch which bytes, and where those bytes are.
 
+use smallvec::{smallvec, SmallVec};
+
 use super::fpm::Object;
 use super::hmc::Hmc;
 use super::{Rdma, Reported};
@@ -144,7 +146,7 @@ pub(crate) struct Segment {
 }
 
 /// Guest memory of a checked access, in order.
-pub(crate) type Segments = Vec<Segment>;
+pub(crate) type Segments = SmallVec<[Segment; 4]>;
 
 /// Why an access through an STag is refused. The numbers are the codes of the asynchronous events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,7 +298,7 @@ fn block(address: u64, length: u64) -> Segments {
     if length == 0 {
         return Segments::new();
     }
-    vec![Segment { address, length }]
+    smallvec![Segment { address, length }]
 }
 
 /// Walks the translation of a region; `offset` counts from the region's first byte.
@@ -315,7 +317,7 @@ fn resolve(
         let address = base.checked_add(linear).ok_or(AccessError::Wrap)?;
         return Ok(block(address, length));
     }
-    let mut segments: Segments = Vec::new();
+    let mut segments = Segments::new();
     let mut done = 0;
     while done < length {
         let at = linear.checked_add(done).ok_or(AccessError::Wrap)?;
@@ -330,7 +332,7 @@ fn resolve(
         let piece = (size - at % size).min(length - done);
         let address = page.checked_add(at % size).ok_or(AccessError::Wrap)?;
         match segments.last_mut() {
-            Some(last) if last.address + last.length == address => last.length += piece,
+            Some(last) if last.address.wrapping_add(last.length) == address => last.length += piece,
             _ => segments.push(Segment {
                 address,
                 length: piece,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control half as a driver sees it.
 
+use smallvec::smallvec;
+
 use super::cq::{self, Cqe};
 use super::fpm::Object;
 use super::mr::{self, AccessError, Requester, Rights, Segment};
@@ -262,7 +264,7 @@ fn regions_are_checked_and_resolved() {
     let me = requester(3, false);
     assert_eq!(
         check(stag, 0x7f00_0000_0180, 16, Rights::LOCAL_READ, me),
-        Ok(vec![Segment {
+        Ok(smallvec![Segment {
             address: block + 0x180,
             length: 16
         }])
@@ -358,7 +360,7 @@ fn page_lists_of_both_levels_are_walked() {
             length: 0x10,
         },
     ];
-    assert_eq!(segments, expected);
+    assert_eq!(segments[..], expected);
 
     d.put(list + 8 * 8, &[1024, 2048]);
     d.put(list + (1024 + 511) * 8, &[pages[2]]);
@@ -375,7 +377,7 @@ fn page_lists_of_both_levels_are_walked() {
             length: 0x100,
         },
     ];
-    assert_eq!(segments, expected);
+    assert_eq!(segments[..], expected);
     assert_eq!(d.violations(), Vec::<String>::new());
 
     // A leaf beyond the committed lists, and a code that does not exist.
@@ -594,7 +596,7 @@ fn a_fast_registration_makes_an_allocated_region_valid() {
     );
     assert_eq!(
         check(&mut d),
-        Ok(vec![Segment {
+        Ok(smallvec![Segment {
             address: block,
             length: 16
         }])
@@ -617,4 +619,87 @@ fn data_never_lies_in_the_memory_of_a_live_ring() {
         d.with(|rdma, cx| mr::check(rdma, cx, 0, queue.ring + 8, 64, Rights::LOCAL_WRITE, kernel));
     assert_eq!(access, Err(AccessError::Broken));
     assert!(d.violations()[0].contains("held by the live CQ 3"));
+}
+
+#[test]
+fn the_event_queue_may_be_a_list_of_pages_and_overflows() {
+    let mut d = Driver::probed();
+    d.ok([0, 0, 192, 0x1b << 32, 0, 0, 0, 0]);
+    let plan = d.rdma.hmc.plan.as_ref().unwrap();
+    let first = plan.address(Object::Pble, 8).unwrap();
+    let list = d.with(|rdma, cx| rdma.hmc.translate(cx, first)).unwrap();
+    // Two pages of 256 entries, not next to each other.
+    let pages = [d.alloc(4096, 8192), d.alloc(4096, 8192)];
+    d.put(list, &pages);
+    let header = (0x19 << 32) | (1 << 47) | (1 << 44);
+    d.ok([0, 0, 512, header, 0, 0, 8, 0]);
+    let raise = |d: &mut Driver, id| {
+        d.with(|rdma, cx| rdma.report_async_event(cx, 0x20d, 5, id));
+    };
+    for id in 0..513 {
+        raise(&mut d, id);
+    }
+    let last = d.peek(pages[0] + 255 * 16 + 8);
+    assert_eq!((last >> 63, last & 0x3ffff), (1, 255));
+    assert_eq!(d.peek(pages[1] + 8) & 0x3ffff, 256);
+    // The 513th found no room. The next one has, and says so.
+    assert_eq!(d.peek(pages[0] + 8) & 0x3ffff, 0);
+    d.write_register(0x50_2d00, 2);
+    raise(&mut d, 600);
+    raise(&mut d, 601);
+    let (next, after) = (d.peek(pages[0] + 8), d.peek(pages[0] + 16 + 8));
+    assert_eq!((next >> 63, next & 0x3ffff, next >> 33 & 1), (0, 600, 1));
+    assert_eq!((after & 0x3ffff, after >> 33 & 1), (601, 0));
+    assert_eq!(d.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn an_event_on_demand_names_its_queue_pair() {
+    let mut d = Driver::probed();
+    d.create_cq(3, 64);
+    d.create_qp(5, RC, 3, 6);
+    d.with(|rdma, cx| rdma.report_async_event(cx, 0x50a, 5, 5));
+    assert_eq!(d.peek(d.aeq), 0x5000 + 6);
+    let word = d.peek(d.aeq + 8);
+    let expected = (1u64 << 63) | (1 << 54) | (5 << 50) | (0x50a << 34) | 5;
+    assert_eq!(word & !(7 << 46), expected & !(7 << 46));
+    // Also about one that does not exist: the driver must bear it.
+    d.with(|rdma, cx| rdma.report_async_event(cx, 0x203, 2, 1000));
+    assert_eq!(d.peek(d.aeq + 16), 1000);
+    assert_eq!(d.bench.interrupts.messages(4), 1);
+}
+
+/// The rows of the table of commands in the README: code and name.
+fn table() -> Vec<(u8, String)> {
+    let text = include_str!("../../README.md");
+    let row = |line: &str| {
+        let mut cells = line.split('|').map(str::trim).skip(1);
+        let code = cells.next()?.strip_prefix("0x")?;
+        let code = u8::from_str_radix(code, 16).ok()?;
+        Some((code, cells.next()?.trim_matches('`').to_owned()))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+#[test]
+fn every_code_is_answered_as_the_readme_says() {
+    let table = table();
+    for code in 0..0x30u8 {
+        let rows: Vec<_> = table.iter().filter(|row| row.0 == code).collect();
+        assert_eq!(rows.len(), 1, "rows of {code:#04x} in the README");
+        let refused = rows[0].1.starts_with("refused");
+        let mut d = Driver::probed();
+        // About a number 9 that nothing has.
+        let reply = d.command([0, 0, 0, u64::from(code) << 32 | 9, 0, 0, 0, 0]);
+        let unknown = d.violations().iter().any(|v| v.contains("not implemented"));
+        let Some(opcode) = super::cqp::Opcode::from_code(code) else {
+            assert!(refused && unknown, "{code:#04x}");
+            let codes = (reply.error, reply.major, reply.minor);
+            assert_eq!(codes, (true, 0xffff, 0x8101), "{code:#04x}");
+            continue;
+        };
+        assert_eq!(rows[0].1, opcode.to_string());
+        let no_upload = opcode != super::cqp::Opcode::UploadContext;
+        assert_eq!(unknown, !no_upload, "{opcode}: {:?}", d.violations());
+    }
 }

@@ -20,7 +20,7 @@ pub const STAG: u32 = 0x0000_2105;
 /// Its first virtual address.
 pub const VA: u64 = 0x7f00_0000_0000;
 /// Its length in bytes.
-pub const LEN: u64 = 4 << 20;
+pub const LEN: u64 = 32 << 20;
 /// A region over the first bytes of the data, through a list of pages.
 pub const PAGED_STAG: u32 = 0x0000_2206;
 /// Length of that region in bytes.
@@ -489,6 +489,95 @@ mod tests {
         // received as a datagram takes two entries.
         assert_eq!(pair.consume(0, 0), 4);
         assert_eq!(pair.consume(1, 0), 2);
+        assert_eq!(pair.machine.violations().all(), []);
+    }
+
+    /// The code of the port's newest asynchronous event, and how many.
+    fn events(pair: &mut Pair, port: usize) -> Vec<u64> {
+        let aeq = pair.ports[port].aeq;
+        let words = (0..8).map(|n| pair.peek(port, aeq + n * 16 + 8));
+        words
+            .take_while(|w| w >> 63 == 1)
+            .map(|w| w >> 34 & 0xfff)
+            .collect()
+    }
+
+    /// Binds the window of port 1 to 4 KiB of its data, with `key`.
+    fn bind(pair: &mut Pair, key: u32, rights: u64) {
+        let header = 1 << 63 | 1 << 62 | u64::from(op::BIND_WINDOW) << 32;
+        let window = u64::from(STAG) << 32 | u64::from(WINDOW | key);
+        let base = VA + 0x2000;
+        let words = [base, window, 4096, header | rights << 48 | 1 << 53];
+        pair.post(1, 0, &words);
+        pair.ring(1, 0);
+    }
+
+    #[test]
+    fn a_window_shows_a_part_of_its_region_until_it_is_invalidated() {
+        const KEY: u32 = 0x17;
+        let mut pair = Pair::new(1, 1024, Trace::off());
+        let rkey = u64::from(WINDOW | KEY);
+        bind(&mut pair, KEY, 0x8);
+        assert_eq!(pair.consume(1, 0), 1);
+        let from = pair.ports[0].data;
+        pair.put(0, from, &[0x5a; 4096]);
+        let inside = entry(op::WRITE, 0, 4096, rkey, VA + 0x2000);
+        pair.post(0, 0, &inside);
+        pair.ring(0, 0);
+        assert_eq!(pair.consume(0, 0), 1);
+        let there = pair.ports[1].data + 0x2000;
+        assert_eq!(pair.peek(1, there + 4088), 0x5a5a_5a5a_5a5a_5a5a);
+        assert_eq!(pair.peek(1, there + 4096), 0);
+        // Taken away by its owner, it shows nothing: the peer hears of a
+        // remote access error, its own side of an invalid STag.
+        let words = [
+            0,
+            rkey,
+            0,
+            1 << 63 | 1 << 62 | u64::from(op::LOCAL_INV) << 32,
+        ];
+        pair.post(1, 0, &words);
+        pair.ring(1, 0);
+        assert_eq!(pair.consume(1, 1), 2);
+        pair.post(0, 0, &inside);
+        pair.ring(0, 0);
+        assert_eq!(events(&mut pair, 0), [0x20d]);
+        assert_eq!(events(&mut pair, 1), [0x103]);
+        assert_eq!(pair.machine.violations().all(), []);
+    }
+
+    #[test]
+    fn a_window_has_bounds_rights_and_a_key() {
+        const KEY: u32 = 0x17;
+        let window = WINDOW | KEY;
+        for (rkey, opcode, offset, code) in [
+            (window, op::WRITE, 0x2001, 0x108),
+            (window, op::WRITE, 0x1fff, 0x108),
+            (window, op::READ, 0x2000, 0x109),
+            (window + 1, op::WRITE, 0x2000, 0x106),
+        ] {
+            let mut pair = Pair::new(1, 1024, Trace::off());
+            bind(&mut pair, KEY, 0x8);
+            pair.post(0, 0, &entry(opcode, 0, 4096, rkey.into(), VA + offset));
+            pair.ring(0, 0);
+            assert_eq!(events(&mut pair, 1), [code], "{rkey:#x} {offset:#x}");
+            assert_eq!(events(&mut pair, 0), [0x20d]);
+            assert_eq!(pair.machine.violations().all(), []);
+        }
+    }
+
+    #[test]
+    fn lan_frames_pass_too() {
+        let mut pair = Pair::new(1, 1024, Trace::off());
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
+        frame.resize(60, 0x77);
+        pair.put(0, place::FRAME, &frame);
+        // A data descriptor: end of packet and report.
+        pair.put_words(0, place::TX, &[place::FRAME, 60 << 34 | 3 << 4]);
+        pair.write_named(0, "QTX_COMM_DBELL", 0, 1);
+        assert_eq!(pair.peek(0, place::TX + 8), 0xf);
+        assert_eq!(pair.peek(1, place::RX_BUFFERS + 16), 0x7777_7777_7777_7777);
+        assert_eq!(pair.peek(1, place::RX + 8) & 3, 3);
         assert_eq!(pair.machine.violations().all(), []);
     }
 }

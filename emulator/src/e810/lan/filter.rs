@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which VSIs a received frame is for.
 
+use smallvec::SmallVec;
+
 use crate::e810::adminq::switch::{Lookup, Rule, Switch, Target, Vsi};
 
 const VLAN_TYPE: [u8; 2] = [0x81, 0x00];
@@ -66,12 +68,17 @@ pub fn may_send(switch: &Switch, number: u16, frame: &[u8]) -> bool {
     !switch.send_drops(number).any(|rule| matches(rule, frame))
 }
 
+/// Numbers of VSIs.
+pub type Receivers = SmallVec<[u16; 8]>;
+
 /// Returns the numbers of the VSIs that are to receive `frame`.
-pub fn receivers(switch: &Switch, frame: &[u8]) -> Vec<u16> {
-    let hits: Vec<&Rule> = switch
-        .receive_rules()
-        .filter(|rule| matches(rule, frame))
-        .collect();
+pub fn receivers(switch: &Switch, frame: &[u8]) -> Receivers {
+    let mut hits: SmallVec<[&Rule; 8]> = SmallVec::new();
+    for rule in switch.receive_rules() {
+        if matches(rule, frame) {
+            hits.push(rule);
+        }
+    }
     let forwards = |number: u16| {
         hits.iter()
             .any(|rule| rule.lookup != Lookup::Vlan && switch.reaches(rule, number))
@@ -83,13 +90,15 @@ pub fn receivers(switch: &Switch, frame: &[u8]) -> Vec<u16> {
                 .any(|rule| rule.lookup == Lookup::Vlan && switch.reaches(rule, number))
     };
     if hits.iter().any(|rule| rule.target == Target::Drop) {
-        return vec![];
+        return Receivers::new();
     }
-    switch
-        .vsis()
-        .filter(|&(number, vsi)| forwards(number) && allowed(number, vsi))
-        .map(|(number, _)| number)
-        .collect()
+    let mut all = Receivers::new();
+    for (number, vsi) in switch.vsis() {
+        if forwards(number) && allowed(number, vsi) {
+            all.push(number);
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -129,15 +138,15 @@ mod tests {
         let other = [2, 0, 0, 0, 0, 2];
         let group = [1, 0, 0x5e, 0, 0, 5];
         add_rule(&mut switch, &mut cx, 1, vsi, &header(MAC, 0));
-        assert_eq!(receivers(&switch, &frame(MAC, None)), [vsi]);
+        assert_eq!(receivers(&switch, &frame(MAC, None))[..], [vsi]);
         assert!(receivers(&switch, &frame(other, None)).is_empty());
         assert!(receivers(&switch, &frame(group, None)).is_empty());
         add_rule(&mut switch, &mut cx, 3, vsi, &header([1, 0, 0, 0, 0, 0], 0));
-        assert_eq!(receivers(&switch, &frame(group, None)), [vsi]);
+        assert_eq!(receivers(&switch, &frame(group, None))[..], [vsi]);
         assert!(receivers(&switch, &frame([0xff; 6], None)).is_empty());
         assert!(receivers(&switch, &frame(other, None)).is_empty());
         add_rule(&mut switch, &mut cx, 5, vsi, &header([0; 6], 0));
-        assert_eq!(receivers(&switch, &frame(other, None)), [vsi]);
+        assert_eq!(receivers(&switch, &frame(other, None))[..], [vsi]);
     }
 
     #[test]
@@ -158,7 +167,7 @@ mod tests {
         switch.add_rules(&mut cx, &mut drop).unwrap();
         let mut lldp = frame(MAC, None);
         lldp[12..14].copy_from_slice(&[0x88, 0xcc]);
-        assert_eq!(receivers(&switch, &lldp), [vsi]);
+        assert_eq!(receivers(&switch, &lldp)[..], [vsi]);
         assert!(!may_send(&switch, vsi, &lldp));
         assert!(may_send(&switch, vsi + 1, &lldp));
         assert!(may_send(&switch, vsi, &frame(MAC, None)));
@@ -173,9 +182,9 @@ mod tests {
         add_rule(&mut switch, &mut cx, 1, vsi, &header(MAC, 0));
         assert!(receivers(&switch, &frame(MAC, None)).is_empty());
         add_rule(&mut switch, &mut cx, 4, vsi, &header([2, 0, 0, 0, 0, 0], 0));
-        assert_eq!(receivers(&switch, &frame(MAC, None)), [vsi]);
+        assert_eq!(receivers(&switch, &frame(MAC, None))[..], [vsi]);
         assert!(receivers(&switch, &frame(MAC, Some(5))).is_empty());
         add_rule(&mut switch, &mut cx, 4, vsi, &header([2, 0, 0, 0, 0, 0], 5));
-        assert_eq!(receivers(&switch, &frame(MAC, Some(0x6005))), [vsi]);
+        assert_eq!(receivers(&switch, &frame(MAC, Some(0x6005)))[..], [vsi]);
     }
 }

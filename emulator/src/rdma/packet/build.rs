@@ -10,7 +10,8 @@ use super::{ICRC_LEN, IP_PROTOCOL_UDP, ROCE_PORT};
 use std::net::IpAddr;
 use std::ops::Range;
 
-/// A frame whose payload is still to be filled in (it is zero).
+/// A frame whose payload is still to be filled in: what is in a used buffer
+/// stays there until then.
 pub struct Draft {
     bytes: Vec<u8>,
     l3: usize,
@@ -24,32 +25,35 @@ impl Draft {
     pub fn new(mut buffer: Vec<u8>, path: &Path, bth: &Bth, ext: &Ext, payload: usize) -> Self {
         let pad = payload.wrapping_neg() & 3;
         let udp_len = 8 + Bth::LEN + ext.layout().len() + payload + pad + ICRC_LEN;
-        buffer.clear();
-        let out = &mut buffer;
-        out.reserve(18 + 40 + udp_len);
-        out.extend_from_slice(&path.dst_mac);
-        out.extend_from_slice(&path.src_mac);
+        let mut head = Head::default();
+        let out = &mut head;
+        out.put(&path.dst_mac);
+        out.put(&path.src_mac);
         if let Some(tci) = path.vlan {
-            out.extend_from_slice(&ETHERTYPE_VLAN.to_be_bytes());
-            out.extend_from_slice(&tci.to_be_bytes());
+            out.put(&ETHERTYPE_VLAN.to_be_bytes());
+            out.put(&tci.to_be_bytes());
         }
-        let l3 = out.len() + 2;
+        let l3 = out.len + 2;
         let l3_len = ip_header(out, path, udp_len);
-        out.extend_from_slice(&path.src_port.to_be_bytes());
-        out.extend_from_slice(&ROCE_PORT.to_be_bytes());
-        out.extend_from_slice(&(udp_len as u16).to_be_bytes());
+        out.put(&path.src_port.to_be_bytes());
+        out.put(&ROCE_PORT.to_be_bytes());
+        out.put(&(udp_len as u16).to_be_bytes());
         // No UDP checksum: the ICRC covers more (annex A17.4.3).
-        out.extend_from_slice(&[0, 0]);
+        out.put(&[0, 0]);
         let bth = Bth {
             pad: pad as u8,
             ..*bth
         };
-        out.extend_from_slice(&bth.to_bytes());
-        ext.write(out);
-        let start = out.len();
-        out.resize(start + payload + pad + ICRC_LEN, 0);
+        out.put(&bth.to_bytes());
+        ext.write(|bytes| out.put(bytes));
+        let start = head.len;
+        let end = start + payload;
+        // Costs only what is longer than the used buffer's content.
+        buffer.resize(end + pad + ICRC_LEN, 0);
+        buffer[..start].copy_from_slice(head.as_slice());
+        buffer[end..end + pad].fill(0);
         Self {
-            payload: start..start + payload,
+            payload: start..end,
             bytes: buffer,
             l3,
             l3_len,
@@ -71,11 +75,43 @@ impl Draft {
     }
 }
 
+/// All headers of a frame while they are written.
+struct Head {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Head {
+    /// Ethernet with a tag, IPv6, UDP, BTH, and all extension headers.
+    const MAX: usize = 18 + 40 + 8 + Bth::LEN + 36;
+
+    fn put(&mut self, part: &[u8]) {
+        let end = self.len + part.len();
+        if let Some(place) = self.bytes.get_mut(self.len..end) {
+            place.copy_from_slice(part);
+            self.len = end;
+        }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl Default for Head {
+    fn default() -> Self {
+        Self {
+            bytes: [0; Self::MAX],
+            len: 0,
+        }
+    }
+}
+
 /// Appends the Ethernet type and the IP header; gives the header's length.
-fn ip_header(out: &mut Vec<u8>, path: &Path, udp_len: usize) -> usize {
+fn ip_header(out: &mut Head, path: &Path, udp_len: usize) -> usize {
     match (path.src_ip, path.dst_ip) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            out.extend_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
+            out.put(&ETHERTYPE_IPV4.to_be_bytes());
             let header = ipv4_header(
                 path.traffic_class,
                 path.hop_limit,
@@ -83,18 +119,18 @@ fn ip_header(out: &mut Vec<u8>, path: &Path, udp_len: usize) -> usize {
                 src.octets(),
                 dst.octets(),
             );
-            out.extend_from_slice(&header);
+            out.put(&header);
             20
         }
         (src, dst) => {
-            out.extend_from_slice(&ETHERTYPE_IPV6.to_be_bytes());
+            out.put(&ETHERTYPE_IPV6.to_be_bytes());
             let first =
                 6u32 << 28 | u32::from(path.traffic_class) << 20 | path.flow_label & 0xf_ffff;
-            out.extend_from_slice(&first.to_be_bytes());
-            out.extend_from_slice(&(udp_len as u16).to_be_bytes());
-            out.extend_from_slice(&[IP_PROTOCOL_UDP, path.hop_limit]);
-            out.extend_from_slice(&v6_octets(src));
-            out.extend_from_slice(&v6_octets(dst));
+            out.put(&first.to_be_bytes());
+            out.put(&(udp_len as u16).to_be_bytes());
+            out.put(&[IP_PROTOCOL_UDP, path.hop_limit]);
+            out.put(&v6_octets(src));
+            out.put(&v6_octets(dst));
             40
         }
     }

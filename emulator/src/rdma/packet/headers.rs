@@ -276,26 +276,26 @@ impl Ext {
         }
     }
 
-    /// Appends the headers in wire order.
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Hands the headers to `put` in wire order.
+    pub(crate) fn write(&self, mut put: impl FnMut(&[u8])) {
         if let Some(deth) = self.deth {
-            out.extend_from_slice(&deth.qkey.to_be_bytes());
-            out.extend_from_slice(&(deth.src_qp & 0xff_ffff).to_be_bytes());
+            put(&deth.qkey.to_be_bytes());
+            put(&(deth.src_qp & 0xff_ffff).to_be_bytes());
         }
         if let Some(reth) = self.reth {
-            out.extend_from_slice(&reth.address.to_be_bytes());
-            out.extend_from_slice(&reth.rkey.to_be_bytes());
-            out.extend_from_slice(&reth.length.to_be_bytes());
+            put(&reth.address.to_be_bytes());
+            put(&reth.rkey.to_be_bytes());
+            put(&reth.length.to_be_bytes());
         }
         if let Some(aeth) = self.aeth {
             let word = u32::from(aeth.syndrome.to_byte()) << 24 | aeth.msn & 0xff_ffff;
-            out.extend_from_slice(&word.to_be_bytes());
+            put(&word.to_be_bytes());
         }
         if let Some(imm) = self.imm {
-            out.extend_from_slice(&imm.to_be_bytes());
+            put(&imm.to_be_bytes());
         }
         if let Some(rkey) = self.ieth {
-            out.extend_from_slice(&rkey.to_be_bytes());
+            put(&rkey.to_be_bytes());
         }
     }
 

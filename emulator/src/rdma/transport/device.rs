@@ -7,11 +7,14 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::atomic::{fence, Ordering};
 
+use super::endpoint::no_route;
 use super::host::{AddressHandle, Counter};
-use super::{events, Access, Completion, Endpoint, Event, Host, Owner, Queue, Right, Source};
+use super::{
+    events, Access, Completion, Endpoint, Event, Host, Owner, Queue, Right, Source, CROWDED,
+};
 use crate::context::Context;
 use crate::rdma::mr::{self, Mapping, PageSize, Requester, Rights, Translation};
-use crate::rdma::packet::Path;
+use crate::rdma::packet::{Bth, Draft, Ext, Path};
 use crate::rdma::wqe::{BindWindow, FastRegister};
 use crate::rdma::{aeq, cq, qp, stats, Rdma};
 
@@ -19,6 +22,9 @@ use crate::rdma::{aeq, cq, qp, stats, Rdma};
 pub(super) struct Device<'a, 'c> {
     pub(super) rdma: &'a mut Rdma,
     pub(super) cx: &'a mut Context<'c>,
+    /// The statistics instance that the queue pair at work counts in, beside
+    /// the function's.
+    pub(super) instance: Option<u8>,
 }
 
 impl From<&Owner> for Requester {
@@ -80,9 +86,9 @@ impl Device<'_, '_> {
             (_, false) => (Ip4TxPackets, Ip4TxOctets),
             (_, true) => (Ip4TxMcastPackets, Ip4TxMcastOctets),
         };
-        self.rdma.count(None, packets, 1);
-        self.rdma.count(None, octets, frame.len() as u64);
-        self.rdma.count(None, UdpTxPackets, 1);
+        self.rdma.count(self.instance, packets, 1);
+        self.rdma.count(self.instance, octets, frame.len() as u64);
+        self.rdma.count(self.instance, UdpTxPackets, 1);
     }
 }
 
@@ -192,13 +198,14 @@ impl Host for Device<'_, '_> {
             parent: Some(bind.parent),
             qp: None,
         };
-        self.rdma.count(None, stats::Counter::RdmaBinds, 1);
+        self.rdma.count(self.instance, stats::Counter::RdmaBinds, 1);
         mr::bind(self.rdma, owner.into(), bind.window, bind.parent, mapping)
             .map_err(mr::AccessError::event_code)
     }
 
     fn invalidate(&mut self, owner: &Owner, stag: u32, remote: bool) -> Result<(), u16> {
-        self.rdma.count(None, stats::Counter::RdmaInvalidates, 1);
+        self.rdma
+            .count(self.instance, stats::Counter::RdmaInvalidates, 1);
         mr::invalidate(self.rdma, owner.into(), stag, remote).map_err(mr::AccessError::event_code)
     }
 
@@ -208,7 +215,11 @@ impl Host for Device<'_, '_> {
 
     fn address_handle(&mut self, index: u32) -> Option<AddressHandle> {
         let ah = self.rdma.ahs.get(&index)?;
-        let neighbour = self.rdma.arp.get(&u32::from(ah.arp_index))?;
+        let Some(neighbour) = self.rdma.arp.get(&u32::from(ah.arp_index)) else {
+            let counter = no_route(ah.dest_ip);
+            self.count(counter);
+            return None;
+        };
         Some(AddressHandle {
             pd: ah.pd,
             path: Path {
@@ -270,6 +281,14 @@ impl Host for Device<'_, '_> {
         );
     }
 
+    fn draft(&mut self, path: &Path, bth: &Bth, ext: &Ext, payload: usize) -> Draft {
+        Draft::new(self.cx.pool.take(), path, bth, ext, payload)
+    }
+
+    fn crowded(&self) -> bool {
+        self.cx.frames.len() + self.rdma.wire.loopback.len() >= CROWDED
+    }
+
     fn transmit(&mut self, frame: Vec<u8>) {
         self.count_sent(&frame);
         let (dest, source) = (frame.get(..6), frame.get(6..12));
@@ -297,6 +316,8 @@ impl Host for Device<'_, '_> {
             Counter::ReadRequestsReceived => Device::RdmaRxReads,
             Counter::CongestionMarked => Device::RxEcnMarked,
             Counter::CnpSent => Device::TxCnpSent,
+            Counter::NoRoute4 => Device::Ip4TxNoRoute,
+            Counter::NoRoute6 => Device::Ip6TxNoRoute,
             Counter::CnpReceived => Device::RxCnpHandled,
             // This generation has no register for these.
             Counter::Retransmits
@@ -310,7 +331,7 @@ impl Host for Device<'_, '_> {
             | Counter::BadQkey
             | Counter::NoReceive => return,
         };
-        self.rdma.count(None, counter, 1);
+        self.rdma.count(self.instance, counter, 1);
     }
 
     fn violation(&mut self, kind: &str, text: impl Display) {

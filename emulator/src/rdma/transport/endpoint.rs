@@ -7,6 +7,8 @@
 //!
 //! Source: InfiniBand Architecture Specification volume 1, chapters 9 to 11.
 
+use std::net::IpAddr;
+
 use super::events::Event;
 use super::host::{Counter, Host, Owner};
 use super::psn::Psn;
@@ -218,9 +220,13 @@ impl Endpoint {
     /// The way to the connected peer; `None`: its ARP entry is not there.
     pub(super) fn path<H: Host>(&self, host: &mut H) -> Option<Path> {
         let context = &self.context;
+        let Some(dst_mac) = host.neighbour(context.arp_index) else {
+            host.count(no_route(context.dest_ip));
+            return None;
+        };
         Some(Path {
             src_mac: context.mac,
-            dst_mac: host.neighbour(context.arp_index)?,
+            dst_mac,
             vlan: context.vlan,
             src_ip: context.local_ip,
             dst_ip: context.dest_ip,
@@ -247,9 +253,18 @@ impl Endpoint {
         let path = back(&packet.path);
         let mut bth = Bth::new(Opcode::CNP, packet.bth.pkey, peer, 0);
         bth.becn = true;
-        let draft = host.draft(&path, &bth, &Ext::default(), 16);
+        let mut draft = host.draft(&path, &bth, &Ext::default(), 16);
+        draft.payload_mut().fill(0);
         host.transmit(draft.finish());
         host.count(Counter::CnpSent);
+    }
+}
+
+/// What counts a packet whose destination has no entry in the ARP table.
+pub(super) fn no_route(dest: IpAddr) -> Counter {
+    match dest {
+        IpAddr::V4(_) => Counter::NoRoute4,
+        IpAddr::V6(_) => Counter::NoRoute6,
     }
 }
 

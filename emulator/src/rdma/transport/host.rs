@@ -97,6 +97,9 @@ pub(crate) enum Counter {
     BadPkey,
     BadQkey,
     NoReceive,
+    /// The way to an IPv4 (IPv6) peer has no entry in the ARP table.
+    NoRoute4,
+    NoRoute6,
     CongestionMarked,
     CnpSent,
     CnpReceived,
@@ -143,6 +146,11 @@ pub(crate) trait Host {
     /// Begins a frame, in a used buffer if there is one.
     fn draft(&mut self, path: &Path, bth: &Bth, ext: &Ext, payload: usize) -> Draft {
         Draft::new(Vec::new(), path, bth, ext, payload)
+    }
+
+    /// Whether so many frames are under way that more should wait for them.
+    fn crowded(&self) -> bool {
+        false
     }
 
     /// Sends a finished frame.

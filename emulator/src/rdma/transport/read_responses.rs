@@ -90,7 +90,7 @@ impl Endpoint {
         self.responder.resume_at = None;
         while let Some(mut job) = self.responder.reads.pop_front() {
             while job.sent < job.packets {
-                if left == 0 {
+                if left == 0 || host.crowded() {
                     self.responder.reads.push_front(job);
                     self.responder.resume_at = Some(host.now());
                     return;

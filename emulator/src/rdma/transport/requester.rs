@@ -84,6 +84,8 @@ pub(super) struct Requester {
     round_trip: RoundTrip,
     /// A packet whose answer is timed, and when it was sent.
     timed: Option<(Psn, u64)>,
+    /// More packets are to be sent as soon as those before are on their way.
+    resume_at: Option<u64>,
     /// The response that was asked for again; others are ignored until it comes.
     pub(super) read_retry: Option<Psn>,
 }
@@ -106,10 +108,15 @@ impl Requester {
     pub(super) fn stop(&mut self) {
         self.rnr_until = None;
         self.retry_at = None;
+        self.resume_at = None;
     }
 
     pub(super) fn deadline(&self) -> Option<u64> {
-        self.rnr_until.or(self.retry_at)
+        let timer = self.rnr_until.or(self.retry_at);
+        match (self.resume_at, timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
     }
 
     /// Drops what is unfinished.
@@ -200,9 +207,18 @@ enum Sent {
 impl Endpoint {
     /// Sends and completes as much as can be.
     pub(super) fn pump<H: Host>(&mut self, host: &mut H) {
+        self.requester.resume_at = None;
         loop {
-            while let Sent::More = self.step(host) {}
+            while let Sent::More = self.step(host) {
+                if host.crowded() {
+                    self.requester.resume_at = Some(host.now());
+                    break;
+                }
+            }
             self.finish(host);
+            if self.requester.resume_at.is_some() {
+                break;
+            }
             let fetches = self.fetches();
             if !fetches || !self.publish_tail(host) {
                 break;

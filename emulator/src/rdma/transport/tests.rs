@@ -7,4 +7,3 @@ mod errors;
 mod loss;
 mod messages;
 pub(in crate::rdma) mod rig;
-mod speed;

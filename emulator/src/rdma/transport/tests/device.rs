@@ -9,14 +9,14 @@ use crate::rdma::wqe::op;
 const RC: u64 = 3;
 const UD: u64 = 4;
 const CQ: u32 = 3;
-pub(super) const STAG: u32 = 0x0000_2105;
-pub(super) const VA: u64 = 0x7f00_0000_0000;
+const STAG: u32 = 0x0000_2105;
+const VA: u64 = 0x7f00_0000_0000;
 const LEN: u64 = 1 << 20;
 const SQ_DOORBELL: u32 = 0x50_4400;
 
 /// One function with a queue pair, a completion queue and a region.
-pub(super) struct Port {
-    pub(super) driver: Driver,
+struct Port {
+    driver: Driver,
     cq: Queue,
     cq_head: u32,
     rings: Rings,
@@ -96,7 +96,7 @@ impl Port {
         index
     }
 
-    pub(super) fn ring(&mut self) {
+    fn ring(&mut self) {
         let qp = self.qp;
         self.driver.write_register(SQ_DOORBELL, qp);
     }
@@ -131,47 +131,11 @@ impl Port {
         bytes
     }
 
-    pub(super) fn bytes(&self, offset: u64, len: usize) -> Vec<u8> {
+    fn bytes(&self, offset: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
         let at = self.data + offset;
         self.driver.bench.memory.read(at, &mut out).unwrap();
         out
-    }
-
-    /// Changes the packet size of the queue pair, as a modify would.
-    pub(super) fn set_mtu(&mut self, mtu: u64) {
-        let at = self.rings.context + 48;
-        let word = self.driver.peek(at) & !(0x3fff << 16) | mtu << 16;
-        self.driver.put(at, &[word]);
-        let (qp, rings) = (self.qp, self.rings);
-        self.driver.modify_qp(qp, RC, 2, rings);
-    }
-
-    /// Posts an entry of one quantum for ever around the ring.
-    pub(super) fn post_round(&mut self, quads: &[u64]) {
-        let mut quads = quads.to_vec();
-        if self.sq_head / 64 % 2 == 1 {
-            quads[1] &= !(1 << 63);
-            quads[3] &= !(1 << 63);
-        }
-        self.driver
-            .put(self.rings.sq + self.sq_head % 64 * 32, &quads);
-        self.sq_head += 1;
-    }
-
-    /// Posts a receive for ever around the ring.
-    pub(super) fn receive_round(&mut self, offset: u64, len: u64) {
-        let valid = (1 - self.rq_head / 32 % 2) << 63;
-        let quads = [VA + offset, valid | len << 32 | u64::from(STAG), 0, valid];
-        self.driver
-            .put(self.rings.rq + self.rq_head % 32 * 32, &quads);
-        self.rq_head += 1;
-    }
-
-    /// Tells the device that all completions so far were seen.
-    pub(super) fn consume(&mut self) {
-        let producer = self.driver.rdma.cqs[&CQ].producer;
-        self.driver.put(self.cq.shadow, &[producer.into()]);
     }
 
     /// Polls the function's timers.
@@ -182,13 +146,24 @@ impl Port {
 }
 
 /// Carries frames both ways until the wire is quiet.
-pub(super) fn carry(a: &mut Port, b: &mut Port) -> usize {
+fn carry(a: &mut Port, b: &mut Port) -> usize {
     let mut count = 0;
     loop {
         let from_a = std::mem::take(&mut a.driver.bench.frames);
         let from_b = std::mem::take(&mut b.driver.bench.frames);
         if from_a.is_empty() && from_b.is_empty() {
-            return count;
+            // What waited for the wire to become quiet goes on.
+            let waiting = |port: &Port| {
+                let deadline = port.driver.rdma.next_deadline();
+                deadline.is_some_and(|at| at <= port.driver.bench.now)
+            };
+            if !waiting(a) && !waiting(b) {
+                return count;
+            }
+            for port in [&mut *a, &mut *b] {
+                port.driver.with(|rdma, cx| rdma.poll(cx));
+            }
+            continue;
         }
         count += from_a.len() + from_b.len();
         for frame in from_a {
@@ -200,11 +175,11 @@ pub(super) fn carry(a: &mut Port, b: &mut Port) -> usize {
     }
 }
 
-pub(super) fn piece(offset: u64, len: u32) -> (u64, u32, u32) {
+fn piece(offset: u64, len: u32) -> (u64, u32, u32) {
     (VA + offset, len, STAG)
 }
 
-pub(super) fn pair() -> (Port, Port) {
+fn pair() -> (Port, Port) {
     (Port::new(1, 2, RC, 5, 6), Port::new(2, 1, RC, 6, 5))
 }
 
@@ -423,4 +398,48 @@ fn frames_of_others_and_broken_ones() {
     assert_eq!(b.poll(), None);
     assert!(b.driver.with(|rdma, cx| rdma.receive(cx, &frame)));
     assert!(b.poll().is_some());
+}
+
+#[test]
+fn a_peer_without_an_arp_entry_is_counted_and_reported() {
+    let (mut a, _) = pair();
+    // MANAGE_ARP without the valid bit takes entry 2 away.
+    a.driver.ok([0, 0, 0, 0x0f << 32 | 2, 0, 0, 0, 0]);
+    a.post(&entry(op::SEND, &[piece(0, 4)], None, 0, 0));
+    a.ring();
+    let event = a.driver.peek(a.driver.aeq + 8);
+    assert_eq!((event >> 34 & 0xfff, event >> 50 & 0xf), (0x401, 5));
+    // IPv4 packets without a route: bits 55:32 of the word at 184.
+    assert_eq!(
+        a.driver.rdma.stats.buffer()[184..192],
+        [0, 0, 0, 0, 1, 0, 0, 0]
+    );
+    assert!(a.driver.bench.frames.is_empty());
+    assert_eq!(a.driver.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn a_queue_pair_counts_in_its_statistics_instance() {
+    let (mut a, mut b) = pair();
+    let instance = a.driver.ok([0, 0, 0, 1 << 62 | 0x2d << 32, 0, 0, 0, 0]);
+    assert_eq!(instance.value, 0);
+    let second = a.driver.ok([0, 0, 0, 1 << 62 | 0x2d << 32, 0, 0, 0, 0]);
+    assert_eq!(second.value, 1);
+    let (qp, rings) = (a.qp, a.rings);
+    a.driver.put(rings.context + 18 * 8, &[1]);
+    let word = a.driver.peek(rings.context + 20 * 8) | 1 << 26;
+    a.driver.put(rings.context + 20 * 8, &[word]);
+    assert!(!a.driver.modify_qp(qp, RC, 2, rings).error);
+    b.receive(0, 100);
+    a.post(&entry(op::SEND, &[piece(0, 4)], None, 0, 0));
+    a.ring();
+    carry(&mut a, &mut b);
+    // Sends, by instance: none in the first, one in the second.
+    let buffer = a.driver.alloc(1024, 8);
+    for (number, sends) in [(0u64, 0), (1, 1)] {
+        let header = 1 << 61 | 0x2e << 32 | number;
+        a.driver.ok([0, 0, 0, header, buffer, 0, 0, 0]);
+        assert_eq!(a.driver.peek(buffer + 280), sends);
+    }
+    assert_eq!(a.driver.violations(), Vec::<String>::new());
 }
