@@ -47,6 +47,15 @@ enum Command {
         #[serde(default)]
         data: u32,
     },
+    /// The protocol engine reports an asynchronous event.
+    AsyncEvent {
+        port: usize,
+        code: u16,
+        #[serde(default)]
+        source: u8,
+        #[serde(default)]
+        id: u32,
+    },
     /// The device's core is reset, as if by another function.
     CoreReset { port: usize },
     /// What passed, and what went wrong.
@@ -90,6 +99,15 @@ fn run(machine: &mut Machine, now: u64, command: Command) -> Result<Value, Strin
         }
         Command::HmcError { port, info, data } => {
             let incident = Incident::HmcError { info, data };
+            known(machine.incident(port, incident, now), port)
+        }
+        Command::AsyncEvent {
+            port,
+            code,
+            source,
+            id,
+        } => {
+            let incident = Incident::AsyncEvent { code, source, id };
             known(machine.incident(port, incident, now), port)
         }
         Command::CoreReset { port } => {
@@ -181,6 +199,8 @@ mod tests {
         let fault = r#"{"cmd":"fault","port":0,"rule":{"point":"cqe","action":"drop"}}"#;
         assert_eq!(ask(fault)["ok"], true);
         assert_eq!(ask(r#"{"cmd":"critical_error","port":1}"#)["ok"], true);
+        let event = r#"{"cmd":"async_event","port":1,"code":525,"source":5,"id":8}"#;
+        assert_eq!(ask(event)["ok"], true);
         assert_eq!(ask(r#"{"cmd":"core_reset","port":7}"#)["ok"], false);
         assert_eq!(ask("nonsense")["ok"], false);
     }

@@ -343,7 +343,10 @@ impl E810 {
         let entries = vsi.rss_table.len().max(1);
         let entry = incoming.hash as usize % entries;
         let spread = vsi.rss_table.get(entry).copied().unwrap_or(0);
-        let Some(queue) = vsi.queue(spread.into()).or_else(|| vsi.queue(0)) else {
+        let priority = filter::vlan_tag(frame).unwrap_or_default();
+        let class = self.scheduler.ets().class_of(priority);
+        let queue = vsi.queue(class, spread.into());
+        let Some(queue) = queue.or_else(|| vsi.queue(class, 0)) else {
             return;
         };
         let outcome = self.lan.rx.deliver(cx, queue, &incoming);
@@ -454,8 +457,13 @@ impl Nic for E810 {
     }
 
     fn incident(&mut self, cx: &mut Context<'_>, incident: Incident) {
+        if let Incident::AsyncEvent { code, source, id } = incident {
+            self.rdma.report_async_event(cx, code, source, id);
+            return;
+        }
         cx.port.failed = true;
         match incident {
+            Incident::AsyncEvent { .. } => {}
             Incident::CriticalError(code) => self.rdma.report_critical_error(cx, code),
             Incident::HmcError { info, data } => self.rdma.report_hmc_error(cx, info, data),
             Incident::CoreReset => self.announce_reset(cx, Reset::Core),

@@ -33,6 +33,16 @@ pub enum Incident {
         /// What the error data register says.
         data: u32,
     },
+    /// The protocol engine reports an asynchronous event.
+    AsyncEvent {
+        /// Its code, 12 bits.
+        code: u16,
+        /// What it is about, as the event queue encodes it: 1 receive queue,
+        /// 2 completion queue, 5 send queue, 9 a request of the peer.
+        source: u8,
+        /// The number of the queue pair or completion queue.
+        id: u32,
+    },
     /// Another function resets the device's core.
     CoreReset,
 }

@@ -8,6 +8,7 @@
 //! the command has one.
 
 pub mod caps;
+pub mod dcb;
 pub mod link;
 pub mod nvm;
 pub mod package;
@@ -372,8 +373,14 @@ impl E810 {
             0x06ee => Err(AqError::NoEntry),
             0x0701 => nvm::read(command),
             0x0706 => nvm::verify(command),
-            // What the driver tells its link partner by LLDP.
-            0x0a08 => Ok(()),
+            // What the driver tells its link partner by LLDP, and with it how
+            // it wants the port's traffic classes.
+            0x0a08 => {
+                if let Some(ets) = dcb::Ets::find(&command.buffer) {
+                    self.scheduler.set_classes(ets);
+                }
+                Ok(())
+            }
             0x0b02..=0x0b05 => self.switch.rss(cx, command),
             0x0c30 => self.add_tx_queues(cx, command),
             0x0c31 => self.disable_tx_queues(cx, command),

@@ -248,3 +248,41 @@ fn accesses_of_odd_lengths_and_places() {
         );
     }
 }
+
+#[test]
+fn traffic_classes_are_made_as_the_driver_asks() {
+    let mut driver = Driver::new();
+    let classes = |driver: &mut Driver| {
+        assert_eq!(driver.command(0x040e, &[], &[0; 64]).0, 0);
+        driver.reply(64)
+    };
+    let first = classes(&mut driver);
+    assert_eq!((first[0], first[8], le32(&first, 4)), (1, 100, 0));
+    let node = le32(&first, 32);
+    assert_eq!(le32(&first, 36), u32::MAX);
+    let unit = adminq::dcb::tests::unit();
+    assert_eq!(driver.command(0x0a08, &[0], &unit).0, 0);
+    let three = classes(&mut driver);
+    // Priorities 0 to 2 in class 0, 3 and 4 in 1, the others in 2.
+    let priorities = 1 << 9 | 1 << 12 | 2 << 15 | 2 << 18 | 2 << 21;
+    assert_eq!((three[0], le32(&three, 4)), (7, priorities));
+    assert_eq!(three[8..16], [50, 30, 20, 0, 0, 0, 0, 0]);
+    assert_eq!(le32(&three, 32), node);
+    let (second, third) = (le32(&three, 36), le32(&three, 40));
+    assert!(second != third && second != node && third != u32::MAX);
+    assert_eq!(le32(&three, 44), u32::MAX);
+    // The new node is a class below the root, and takes children.
+    let mut element = [0; 24];
+    element[4..8].copy_from_slice(&second.to_le_bytes());
+    assert_eq!(driver.command(0x0404, &[1, 0], &element).0, 0);
+    let element = driver.reply(24);
+    assert_eq!((element[8], le32(&element, 4)), (2, second));
+    // Back to one class, and again: the nodes are the same ones.
+    let mut one = unit.clone();
+    one[7..11].fill(0);
+    driver.command(0x0a08, &[0], &one);
+    assert_eq!(classes(&mut driver)[0], 1);
+    driver.command(0x0a08, &[0], &unit);
+    assert_eq!(le32(&classes(&mut driver), 36), second);
+    assert_eq!(driver.bench.violations.count(), 0);
+}

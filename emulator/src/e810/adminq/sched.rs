@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use super::dcb::{Ets, CLASSES};
 use super::{AqError, Command, Result};
 use crate::bits::{le16, le32};
 use crate::context::Context;
@@ -51,6 +52,10 @@ struct Node {
 pub struct Scheduler {
     nodes: BTreeMap<u32, Node>,
     next: u32,
+    /// What the port does with traffic classes.
+    ets: Ets,
+    /// The node of each class; a class that was once there keeps its node.
+    classes: [Option<u32>; CLASSES],
 }
 
 impl Default for Scheduler {
@@ -58,6 +63,8 @@ impl Default for Scheduler {
         let mut scheduler = Scheduler {
             nodes: BTreeMap::new(),
             next: 1,
+            ets: Ets::default(),
+            classes: [None; CLASSES],
         };
         let mut parent = NONE;
         for kind in DEFAULT {
@@ -65,6 +72,9 @@ impl Default for Scheduler {
             info[0] = kind;
             info[1] = SECTIONS;
             parent = scheduler.insert(parent, info);
+            if kind == kind::TC {
+                scheduler.classes[0] = Some(parent);
+            }
         }
         scheduler
     }
@@ -207,20 +217,49 @@ impl Scheduler {
         Ok(())
     }
 
+    /// The driver wants these traffic classes: new ones get a node.
+    pub fn set_classes(&mut self, ets: Ets) {
+        self.ets = ets;
+        let root = self.nodes.iter().find(|(_, n)| n.info[0] == kind::ROOT);
+        let Some((&root, _)) = root else { return };
+        for class in (0..CLASSES).filter(|&class| ets.uses(class)) {
+            let known = self.classes[class].filter(|id| self.nodes.contains_key(id));
+            if known.is_none() {
+                let mut info = [0; INFO];
+                info[0] = kind::TC;
+                info[1] = SECTIONS;
+                self.classes[class] = Some(self.insert(root, info));
+            }
+        }
+    }
+
+    /// What the port does with traffic classes.
+    pub fn ets(&self) -> &Ets {
+        &self.ets
+    }
+
     /// Command 0x040E: the port's traffic classes: valid ones `u8`, classes of
-    /// the user priorities at byte 4, shares of the bandwidth (percent) at
-    /// byte 8, ids of the classes' nodes at byte 32.
+    /// the user priorities (three bits each) at byte 4, shares of the
+    /// bandwidth (percent) at byte 8, ids of the classes' nodes at byte 32.
     pub fn port_classes(&self, command: &mut Command) -> Result {
         if command.buffer.len() < 64 {
             return Err(AqError::Invalid);
         }
-        let class = self.nodes.iter().find(|(_, n)| n.info[0] == kind::TC);
-        let (id, _) = class.ok_or(AqError::NoEntry)?;
         command.buffer.fill(0);
-        command.put_buffer(0, &[1]);
-        command.put_buffer(8, &[100]);
+        command.put_buffer(8, &self.ets.share);
         command.put_buffer(32, &[0xff; 32]);
-        command.put_buffer(32, &id.to_le_bytes());
+        let priorities = self.ets.class.iter().rev();
+        let priorities = priorities.fold(0, |all, &class| all << 3 | u32::from(class));
+        command.put_buffer(4, &priorities.to_le_bytes());
+        let mut valid = 0u8;
+        for (class, node) in self.classes.iter().enumerate() {
+            if let Some(id) = node.filter(|id| self.ets.uses(class) && self.nodes.contains_key(id))
+            {
+                valid |= 1 << class;
+                command.put_buffer(32 + 4 * class, &id.to_le_bytes());
+            }
+        }
+        command.put_buffer(0, &[valid]);
         Ok(())
     }
 

@@ -58,10 +58,10 @@ impl Vsi {
         field(self.properties[12].into(), 3, 2) != 3
     }
 
-    /// The function's queue that is queue `n` of traffic class 0 of this VSI,
-    /// if the class has so many.
-    pub fn queue(&self, n: u16) -> Option<u16> {
-        let mapping = le16(&self.properties, 62);
+    /// The function's queue that is queue `n` of a traffic class (0 to 7) of
+    /// this VSI, if the class has so many.
+    pub fn queue(&self, class: u8, n: u16) -> Option<u16> {
+        let mapping = le16(&self.properties, 62 + 2 * usize::from(class & 7));
         let first = mapping & 0x7ff;
         let count = 1u16 << (mapping >> 11 & 0xf).min(11);
         if n >= count {
@@ -567,12 +567,15 @@ pub(crate) mod tests {
     fn queue_mapping() {
         let mut bench = Bench::new(0x1000);
         let mut switch = Switch::default();
-        // Queues from 4 on, four of them in class 0.
-        add(&mut switch, &mut bench.context(), &[(30, 4), (63, 2 << 3)]);
+        // Queues from 4 on, four of them in class 0, the next two in class 1.
+        let properties = [(30, 4), (63, 2 << 3), (64, 4), (65, 1 << 3)];
+        add(&mut switch, &mut bench.context(), &properties);
         let (_, vsi) = switch.vsis().next().unwrap();
-        assert_eq!(vsi.queue(0), Some(4));
-        assert_eq!(vsi.queue(3), Some(7));
-        assert_eq!(vsi.queue(4), None);
+        assert_eq!(vsi.queue(0, 0), Some(4));
+        assert_eq!(vsi.queue(0, 3), Some(7));
+        assert_eq!(vsi.queue(0, 4), None);
+        assert_eq!((vsi.queue(1, 0), vsi.queue(1, 1)), (Some(8), Some(9)));
+        assert_eq!(vsi.queue(1, 2), None);
     }
 
     #[test]
