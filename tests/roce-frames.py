@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Checks every RoCEv2 frame of a capture by scapy's idea of them."""
+"""Checks the RoCEv2 frames of a capture by scapy's idea of them.
+
+  roce-frames.py PCAP [AT_MOST]
+
+Of more than AT_MOST frames every second, third ... is looked at.
+"""
 
 import sys
 
 from scapy.contrib.roce import BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
-from scapy.utils import PcapReader
+from scapy.layers.l2 import Ether
+from scapy.utils import RawPcapReader
 
 ROCE_PORT = 4791
 
@@ -37,9 +43,15 @@ def complaint(frame):
 
 
 def main():
+    at_most = int(sys.argv[2]) if len(sys.argv) > 2 else sys.maxsize
+    with RawPcapReader(sys.argv[1]) as capture:
+        step = -(-sum(1 for _ in capture) // at_most) or 1
     frames = bad = 0
-    with PcapReader(sys.argv[1]) as capture:
-        for number, frame in enumerate(capture, 1):
+    with RawPcapReader(sys.argv[1]) as capture:
+        for number, (raw, _) in enumerate(capture, 1):
+            if number % step:
+                continue
+            frame = Ether(raw)
             if UDP not in frame or frame[UDP].dport != ROCE_PORT:
                 continue
             frames += 1

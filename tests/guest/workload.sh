@@ -7,15 +7,8 @@
 set -eu
 DRIVER=$1
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+. tests/tap.sh
 case $DRIVER in stock) MODULE=irdma ;; rust) MODULE=irdma_rs ;; *) exit 90 ;; esac
-
-# await SECONDS CMD...
-await() {
-	local i
-	for ((i = 0; i < $1 * 10; i++)); do "${@:2}" && return; sleep 0.1; done
-	echo "in vain after $1 s: ${*:2}"
-	return 1
-}
 
 settled() { [ -z "$(ip -6 -o addr show tentative)" ] && [ "$(ip -6 -o addr show scope link | grep -c ': eth')" -ge 2 ]; }
 active() { [ "$(cat /sys/class/infiniband/*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = 2 ]; }
