@@ -10,6 +10,7 @@
 #
 #   make demo            show the driver at work on an emulated E810
 #   make test            run the whole ladder of tests
+#   make test-long       the same with every round and size, for hours
 #   make kunit           run the KUnit suites
 #
 # The last three set up all that they need, on any host.
@@ -23,7 +24,7 @@ KBUILD = +$(MAKE) -C '$(KDIR)' M='$(CURDIR)'
 RUST_FILES = $(shell find . \( -path ./emulator -o -path ./out -o -path ./.git \) -prune \
 	-o -name '*.rs' ! -name '*_generated.rs' -print)
 
-.PHONY: demo test kunit module check clippy fmt fmt-check rust-analyzer clean
+.PHONY: demo test test-long kunit module check clippy fmt fmt-check rust-analyzer clean
 
 module: check
 	$(KBUILD) modules
@@ -74,3 +75,6 @@ test:
 
 kunit:
 	@scripts/test 30-kunit
+
+test-long:
+	@LONG=1 LOOPS=200 SUITE_TIMEOUT=18000 scripts/test
