@@ -38,6 +38,7 @@ mod raw {
     include!("bindings/bindings_generated.rs");
 }
 
+pub(crate) mod function;
 pub(crate) mod iidc;
 pub(crate) mod netdev;
 pub(crate) mod trace;

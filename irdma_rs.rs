@@ -12,6 +12,7 @@ use kernel::{
 
 use crate::{
     bindings::iidc::Adapter,
+    hw::graveyard::Graveyard,
     lan::ice::Ice, //
 };
 
@@ -38,13 +39,19 @@ struct IrdmaModule {
     _null: driver::Registration<pci::Adapter<tests_kunit::null_device::Null>>,
     /// Goes after all drivers.
     _debugfs: hw::debugfs::Root,
+    /// Goes last: what the devices left behind is in it.
+    _graveyard: Graveyard,
 }
 
 impl InPlaceModule for IrdmaModule {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        // Devices may be probed as soon as the driver is registered.
+        let graveyard = Graveyard::new(module);
+
         try_pin_init!(Self {
             // SAFETY: Nobody calls this again, and no driver is registered yet.
             _debugfs: unsafe { hw::debugfs::Root::new() },
+            _graveyard: graveyard,
             _ice <- Adapter::register(module),
             #[cfg(irdma_kunit)]
             _null <- driver::Registration::new(c"irdma_rs_null", module),

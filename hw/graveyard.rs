@@ -5,18 +5,23 @@
 //! When a queue's destruction fails or is not answered, the device may go on reading and writing
 //! the queue's memory. Such memory is not given back but buried, until the function has been reset.
 //! The reset takes the whole RDMA device away, so the graves outlive it: they are opened when the
-//! function's next control queue is up, which is after the reset.
+//! function's next control queue is up, which is after the reset, or by a reset of our own when the
+//! module goes.
+
+use core::{
+    mem,
+    ptr, //
+};
 
 use kernel::{
     device::Device,
-    new_mutex,
     prelude::*,
-    sync::{
-        aref::ARef,
-        Arc,
-        Mutex,
-        SetOnce, //
-    }, //
+    sync::aref::ARef, //
+};
+
+use crate::bindings::function::{
+    self,
+    BoundDriver, //
 };
 
 /// Anything that holds memory which the device may own, such as a ring or pinned user memory.
@@ -26,23 +31,57 @@ impl<T: Send> Buried for T {}
 
 /// Memory that is kept for one function.
 struct Grave {
+    /// Given back on drop, while `function` is still there to be asked about mappings.
+    memory: Option<KBox<dyn Buried>>,
     function: ARef<Device>,
-    /// Given back on drop.
-    _memory: KBox<dyn Buried>,
+    /// Whose the function was: nobody else's reset is ours to ask for.
+    driver: BoundDriver,
 }
 
-/// The graves of all functions; made when the first is needed.
-static GRAVES: SetOnce<Arc<Mutex<KVec<Grave>>>> = SetOnce::new();
-
-fn graves() -> Option<&'static Mutex<KVec<Grave>>> {
-    if GRAVES.as_ref().is_none() {
-        let graves = Arc::pin_init(new_mutex!(KVec::new(), "irdma_rs::graves"), GFP_KERNEL).ok()?;
-
-        // Somebody else's is as good as ours.
-        GRAVES.populate(graves);
+impl Grave {
+    fn is_of(&self, function: &Device) -> bool {
+        ptr::eq::<Device>(&*self.function, function)
     }
+}
 
-    GRAVES.as_ref().map(|graves| &**graves)
+kernel::sync::global_lock! {
+    // SAFETY: `Graveyard::new` runs when the module is loaded, before any device is probed.
+    unsafe(uninit) static GRAVES: Mutex<KVec<Grave>> = KVec::new();
+}
+
+/// The graves of all functions. The module owns it, and lets go of it after the last device.
+pub(crate) struct Graveyard(());
+
+impl Graveyard {
+    /// Makes the graveyard of the module that is being loaded.
+    pub(crate) fn new(_module: &'static ThisModule) -> Self {
+        // SAFETY: A module is initialised once, and nothing has been buried before.
+        unsafe { GRAVES.init() };
+
+        Self(())
+    }
+}
+
+impl Drop for Graveyard {
+    fn drop(&mut self) {
+        let mut graves = mem::take(&mut *GRAVES.lock());
+
+        // Nobody will make a control queue any more, so the resets are up to us.
+        while let Some(last) = graves.last() {
+            let function = last.function.clone();
+
+            if last.driver == BoundDriver::of(&function) && function::reset(&function).is_ok() {
+                dev_info!(function, "reset, kept memory is given back\n");
+            } else {
+                dev_warn!(function, "not reset, memory that it may use is lost\n");
+                graves
+                    .iter_mut()
+                    .filter(|grave| grave.is_of(&function))
+                    .for_each(|grave| mem::forget(grave.memory.take()));
+            }
+            graves.retain(|grave| !grave.is_of(&function));
+        }
+    }
 }
 
 /// Keeps `memory` until `function` has been reset.
@@ -51,7 +90,7 @@ fn graves() -> Option<&'static Mutex<KVec<Grave>>> {
 /// the device writing to somebody else's. May sleep.
 pub(crate) fn bury<T: Send + 'static>(function: &Device, memory: T) {
     let Ok(slot) = KBox::<T>::new_uninit(GFP_KERNEL) else {
-        core::mem::forget(memory);
+        mem::forget(memory);
         return;
     };
 
@@ -62,38 +101,31 @@ pub(crate) fn bury<T: Send + 'static>(function: &Device, memory: T) {
 
 /// As [`bury`], for memory that is in a box already.
 fn bury_boxed(function: &Device, memory: KBox<dyn Buried>) {
-    if let Some(graves) = graves() {
-        let mut graves = graves.lock();
+    let mut graves = GRAVES.lock();
 
-        if graves.reserve(1, GFP_KERNEL).is_ok() {
-            // There is room for it, so this cannot fail.
-            let _ = graves.push_within_capacity(Grave {
-                function: function.into(),
-                _memory: memory,
-            });
-            return;
-        }
+    if graves.reserve(1, GFP_KERNEL).is_err() {
+        mem::forget(memory);
+        return;
     }
 
-    core::mem::forget(memory);
+    // There is room for it, so this cannot fail.
+    let _ = graves.push_within_capacity(Grave {
+        memory: Some(memory),
+        function: function.into(),
+        driver: BoundDriver::of(function),
+    });
 }
 
 /// Returns how many pieces of memory are kept for `function`. May sleep.
 pub(crate) fn count(function: &Device) -> usize {
-    GRAVES.as_ref().map_or(0, |graves| {
-        graves
-            .lock()
-            .iter()
-            .filter(|grave| core::ptr::eq::<Device>(&*grave.function, function))
-            .count()
-    })
+    GRAVES
+        .lock()
+        .iter()
+        .filter(|grave| grave.is_of(function))
+        .count()
 }
 
 /// Gives back what was kept for `function`, which has been reset.
 pub(crate) fn open(function: &Device) {
-    if let Some(graves) = GRAVES.as_ref() {
-        graves
-            .lock()
-            .retain(|grave| !core::ptr::eq::<Device>(&*grave.function, function));
-    }
+    GRAVES.lock().retain(|grave| !grave.is_of(function));
 }

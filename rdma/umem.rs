@@ -6,7 +6,10 @@
 
 use core::{
     marker::PhantomData,
-    mem::MaybeUninit,
+    mem::{
+        self,
+        MaybeUninit, //
+    },
     ptr::{
         self,
         NonNull, //
@@ -16,7 +19,8 @@ use core::{
 use kernel::{
     error::from_err_ptr,
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::aref::ARef, //
 };
 
 use crate::bindings;
@@ -75,11 +79,12 @@ impl MrChange {
     }
 }
 
-/// A part of a user's memory, pinned and mapped for DMA as long as this lives.
+/// A part of a user's memory, pinned and mapped for DMA as long as this lives. May outlive the
+/// registration of its device.
 ///
 /// # Invariants
 ///
-/// The memory is ours to release.
+/// The memory is ours to release, and with it a reference to its device.
 pub(crate) struct Umem(NonNull<bindings::ib_umem>);
 
 // SAFETY: The memory may be released on any thread.
@@ -113,8 +118,7 @@ impl Umem {
                 region.access.into_raw() as c_int,
             )
         })?;
-        // INVARIANT: Released by the destructor.
-        NonNull::new(umem).map(Self).ok_or(ENOMEM)
+        Self::from_raw(dev, umem)
     }
 
     /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names.
@@ -149,8 +153,16 @@ impl Umem {
         // The release of the part that all memory of users has knows of the rest.
         // SAFETY: `umem` is valid.
         let umem = unsafe { &raw mut (*umem).umem };
-        // INVARIANT: Released by the destructor.
-        NonNull::new(umem).map(Self).ok_or(ENOMEM)
+        Self::from_raw(dev, umem)
+    }
+
+    /// Takes over what the core gave for `dev`.
+    fn from_raw<T: Operations>(dev: &Device<T>, umem: *mut bindings::ib_umem) -> Result<Self> {
+        let umem = NonNull::new(umem).ok_or(ENOMEM)?;
+        // The core unmaps by the device, and holds no reference itself.
+        mem::forget(ARef::from(dev));
+        // INVARIANT: The destructor releases the memory and puts the device.
+        Ok(Self(umem))
     }
 
     /// Whether the memory may be written to.
@@ -224,8 +236,13 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: The memory is ours to release.
-        unsafe { bindings::ib_umem_release(self.0.as_ptr()) };
+        // SAFETY: The memory is ours to release, and then the reference to its device, which keeps
+        // the device until then.
+        unsafe {
+            let dev = self.0.as_ref().ibdev;
+            bindings::ib_umem_release(self.0.as_ptr());
+            bindings::put_device((&raw mut (*dev).__bindgen_anon_1).cast());
+        }
     }
 }
 
