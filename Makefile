@@ -11,9 +11,10 @@
 #   make demo            show the driver at work on an emulated E810
 #   make test            run the whole ladder of tests
 #   make test-long       the same with every round and size, for hours
+#   make test-debug      our driver's part of it on a kernel with sanitizers
 #   make kunit           run the KUnit suites
 #
-# The last three set up all that they need, on any host.
+# The last five set up all that they need, on any host.
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 RUSTC ?= rustc
@@ -24,7 +25,7 @@ KBUILD = +$(MAKE) -C '$(KDIR)' M='$(CURDIR)'
 RUST_FILES = $(shell find . \( -path ./emulator -o -path ./out -o -path ./.git \) -prune \
 	-o -name '*.rs' ! -name '*_generated.rs' -print)
 
-.PHONY: demo test test-long kunit module check clippy fmt fmt-check rust-analyzer clean
+.PHONY: demo test test-long test-debug kunit module check clippy fmt fmt-check rust-analyzer clean
 
 module: check
 	$(KBUILD) modules
@@ -73,8 +74,12 @@ demo:
 test:
 	@scripts/test
 
+test-debug:
+	@IRDMA_KERNEL=debug DRIVERS=rust LOOPS=$${LOOPS:-3} SUITE_TIMEOUT=7200 scripts/test \
+		30-kunit 50-rust 60-probe-faults 65-ways 67-alloc-faults 80-users 97-faults
+
 kunit:
 	@scripts/test 30-kunit
 
 test-long:
-	@LONG=1 LOOPS=200 SUITE_TIMEOUT=18000 scripts/test
+	@LONG=1 LOOPS=200 SEEDS=1000 SUITE_TIMEOUT=18000 scripts/test

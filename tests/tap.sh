@@ -41,9 +41,11 @@ refused() {
 	fi
 }
 
-# await SECONDS CMD...: runs CMD ten times a second until it succeeds.
+# await SECONDS CMD...: runs CMD ten times a second until it succeeds. A kernel
+# with sanitizers has five times as long.
 await() {
 	local i limit=$(($1 * 10))
+	[ "${IRDMA_KERNEL-}" != debug ] || limit=$((limit * 5))
 	shift
 	for ((i = 0; i < limit; i++)); do "$@" && return; sleep 0.1; done
 	return 1

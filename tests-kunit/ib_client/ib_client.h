@@ -29,6 +29,7 @@
 struct ic_options {
 	bool more;	/* also immediate data and RDMA READ */
 	bool fastreg;	/* the peer's key comes from a fast registration */
+	bool bench;	/* costs instead of correctness */
 	bool ipv6;	/* connect by an IPv6 address */
 	unsigned int max_wr;	/* most work requests that the table asks for */
 };
@@ -108,5 +109,8 @@ int ic_register(struct ic_end *end);
 int ic_exchange(struct ic_end *from, struct ic_end *to,
 		const struct ic_options *opt, u64 seed);
 int ic_drain(struct ic_end *end, bool by_hand);
+
+/* bench.c */
+int ic_bench(struct ic_end *a, struct ic_end *b);
 
 #endif

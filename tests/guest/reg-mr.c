@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What it costs to register and deregister 64 MiB: the thread's CPU time in
+ * nanoseconds, which is instructions where QEMU counts them (-icount shift=0).
+ */
+#define _GNU_SOURCE
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define LENGTH	(64ul << 20)
+#define RUNS	5
+
+static long long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+	long long x = *(const long long *)a, y = *(const long long *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int measure(struct ibv_pd *pd, const char *size, int flags)
+{
+	long long reg[RUNS], dereg[RUNS];
+	void *memory;
+	int i;
+
+	memory = mmap(NULL, LENGTH, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	if (memory == MAP_FAILED) {
+		perror("mmap");
+		return 1;
+	}
+	if (!flags)
+		madvise(memory, LENGTH, MADV_NOHUGEPAGE);
+	memset(memory, 1, LENGTH);
+
+	for (i = 0; i < RUNS; i++) {
+		struct ibv_mr *mr;
+		long long begin = now();
+
+		mr = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE |
+				IBV_ACCESS_REMOTE_WRITE);
+		reg[i] = now() - begin;
+		if (!mr) {
+			perror("ibv_reg_mr");
+			return 1;
+		}
+		begin = now();
+		if (ibv_dereg_mr(mr)) {
+			perror("ibv_dereg_mr");
+			return 1;
+		}
+		dereg[i] = now() - begin;
+	}
+	qsort(reg, RUNS, sizeof(reg[0]), compare);
+	qsort(dereg, RUNS, sizeof(dereg[0]), compare);
+	printf("bench reg_user_mr_%s instructions %lld\n", size, reg[RUNS / 2]);
+	printf("bench dereg_user_mr_%s instructions %lld\n", size,
+	       dereg[RUNS / 2]);
+	munmap(memory, LENGTH);
+	return 0;
+}
+
+int main(void)
+{
+	struct ibv_device **devices = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+
+	if (!devices || !devices[0] || !(context = ibv_open_device(devices[0])) ||
+	    !(pd = ibv_alloc_pd(context))) {
+		fprintf(stderr, "no device to measure\n");
+		return 1;
+	}
+	return measure(pd, "4k", 0) || measure(pd, "2m", MAP_HUGETLB);
+}
