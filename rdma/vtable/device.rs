@@ -182,11 +182,9 @@ impl<T: Operations> VTable<T> {
                 T::PORT_COUNTERS.len(),
             )
         };
-        from_result(|| {
-            // SAFETY: The core calls this only while the data is there.
-            unsafe { device.with_data(|_, data| T::port_counters(data, port, values)) }?;
-            // CAST: As in `alloc_hw_port_stats`.
-            Ok(T::PORT_COUNTERS.len() as c_int)
-        })
+        // SAFETY: The core calls this only while the data is there.
+        unsafe { device.with_data(|_, data| T::port_counters(data, port, values)) };
+        // CAST: As in `alloc_hw_port_stats`.
+        T::PORT_COUNTERS.len() as c_int
     }
 }
