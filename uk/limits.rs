@@ -43,6 +43,9 @@ impl Limits {
     /// to users who ask for the device's limits.
     #[doc(alias = "IRDMA_MAX_QP_WRS")]
     pub(crate) const fn max_qp_wr(&self) -> u32 {
-        (self.max_sq_quanta - SQ_RESERVED) / self.sq_chunk
+        match (self.max_sq_quanta - SQ_RESERVED).checked_div(self.sq_chunk) {
+            Some(wrs) => wrs,
+            None => 0,
+        }
     }
 }

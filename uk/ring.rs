@@ -2,6 +2,8 @@
 
 //! Head and tail of a ring, in whatever unit its owner counts.
 
+use core::num::NonZeroU32;
+
 use kernel::prelude::*;
 
 /// Value of the valid bit that marks an entry of the current lap.
@@ -43,13 +45,13 @@ impl Polarity {
 ///
 /// # Invariants
 ///
-/// `size` is at least 1, `head` and `tail` are below `size`.
+/// `head` and `tail` are below `size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "irdma_ring")]
 pub(crate) struct Ring {
     head: u32,
     tail: u32,
-    size: u32,
+    size: NonZeroU32,
 }
 
 impl Ring {
@@ -59,7 +61,9 @@ impl Ring {
     ///
     /// `EINVAL` if `size` is 0 or above 2^30, where sums of two positions would not fit.
     pub(crate) fn new(size: u32) -> Result<Self> {
-        if size == 0 || size > 1 << 30 {
+        let size = NonZeroU32::new(size).ok_or(EINVAL)?;
+
+        if size.get() > 1 << 30 {
             return Err(EINVAL);
         }
         Ok(Self {
@@ -89,6 +93,7 @@ impl Ring {
     #[doc(alias = "IRDMA_RING_FREE_QUANTA")]
     pub(crate) fn free(&self, reserved: u32) -> u32 {
         self.size
+            .get()
             .saturating_sub(self.used())
             .saturating_sub(reserved)
     }
@@ -100,14 +105,14 @@ impl Ring {
 
     /// Whether place `position` is in use.
     pub(crate) fn holds(&self, position: u32) -> bool {
-        position < self.size && self.distance(self.tail, position) < self.used()
+        position < self.size.get() && self.distance(self.tail, position) < self.used()
     }
 
     /// The position `count` places after `position`.
     pub(crate) fn after(&self, position: u32, count: u32) -> u32 {
         let sum = position.saturating_add(count);
 
-        if sum < self.size {
+        if sum < self.size.get() {
             sum
         } else {
             sum % self.size
@@ -131,7 +136,7 @@ impl Ring {
             to - from
         } else {
             // By the invariants `from` is below `size`.
-            self.size - from + to
+            self.size.get() - from + to
         }
     }
 }

@@ -2,7 +2,10 @@
 
 //! A send ring: where WQEs go, and which work requests are outstanding.
 
-use core::ops::DerefMut;
+use core::{
+    num::NonZeroU32,
+    ops::DerefMut, //
+};
 
 use kernel::prelude::*;
 
@@ -109,7 +112,7 @@ impl Quantum {
 pub(crate) struct SendRing<B> {
     ring: Ring,
     polarity: Polarity,
-    chunk: u32,
+    chunk: NonZeroU32,
     book: B,
 }
 
@@ -123,7 +126,9 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
     pub(crate) fn new(mut book: B, chunk: u32) -> Result<Self> {
         let size = u32::try_from(book.len()).map_err(|_| EINVAL)?;
 
-        if chunk == 0 || size % WIPE_QUANTA != 0 || size <= SQ_RESERVED {
+        let chunk = NonZeroU32::new(chunk).ok_or(EINVAL)?;
+
+        if size % WIPE_QUANTA != 0 || size <= SQ_RESERVED {
             return Err(EINVAL);
         }
         book.fill(Quantum::Rest);
@@ -165,11 +170,11 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         quanta: u32,
         encode: impl FnOnce(&mut Slot<'_, M>) -> u64,
     ) -> Result {
-        if quanta == 0 || quanta > self.chunk {
+        if quanta == 0 || quanta > self.chunk.get() {
             return Err(EINVAL);
         }
 
-        let left_in_chunk = self.chunk - self.ring.head() % self.chunk;
+        let left_in_chunk = self.chunk.get() - self.ring.head() % self.chunk;
         let padding = if quanta <= left_in_chunk {
             0
         } else {

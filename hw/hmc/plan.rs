@@ -192,9 +192,9 @@ fn counts(limits: &FpmLimits, protocol: Protocol, max_ird: u32, wanted: &Wanted)
     counts.set(Object::Apbvt, 1);
     counts.set(Object::Mr, wanted.mrs);
     counts.set(Object::Xf, xf);
-    counts.set(Object::XfFreeList, xf / u64::from(limits.xf_block));
+    counts.set(Object::XfFreeList, blocks(xf, limits.xf_block));
     counts.set(Object::Q1, q1);
-    counts.set(Object::Q1FreeList, q1 / u64::from(limits.q1_block));
+    counts.set(Object::Q1FreeList, blocks(q1, limits.q1_block));
     counts.set(
         Object::Timer,
         (qps.next_multiple_of(512) / 512 + 1) * u64::from(limits.timer_bucket),
@@ -222,6 +222,11 @@ fn counts(limits: &FpmLimits, protocol: Protocol, max_ird: u32, wanted: &Wanted)
     );
 
     counts
+}
+
+/// Blocks of `size` objects that hold `objects`. The size was checked when it was read.
+fn blocks(objects: u64, size: u32) -> u64 {
+    objects.checked_div(u64::from(size)).unwrap_or(0)
 }
 
 /// Returns the number of segments that so many objects need.
