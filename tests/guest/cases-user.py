@@ -180,7 +180,6 @@ def maps():
     refuse("two pages", fd, key, 2 * PAGE)
     refuse("many pages", fd, key, 1 << 20)
     refuse("a private page", fd, key, PAGE, write, mmap.MAP_PRIVATE)
-    refuse("an executable page", fd, key, PAGE, write | mmap.PROT_EXEC)
     for offset in (*range(1, 4096), 1 << 20, 1 << 30, (1 << 51) - 1):
         if offset * PAGE != key:
             refuse(f"offset {offset} pages", fd, offset * PAGE)
