@@ -51,10 +51,9 @@ gid() {
 peer() { ip netns exec peer "$@"; }
 peer_gid() { peer bash -c "$(declare -f full gid); gid $*"; }
 
-# separate: puts the second port into the namespace "peer": 10.0.1.1 and
+# separate: puts the second port (see find_nets) into the namespace "peer": 10.0.1.1 and
 # fd00:1::1 here reach 10.0.2.1 and fd00:2::1 there.
 separate() {
-	find_nets
 	ip link set lo up
 	ip netns add peer
 	ip link set "${nets[1]}" netns peer
@@ -74,13 +73,15 @@ separate() {
 have_gids() { gid "$1" "$2" >/dev/null && peer_gid "$3" "$4" >/dev/null; }
 
 listens() { [ -n "$(ss -Htln "sport = :$1")$(peer ss -Htln "sport = :$1")" ]; }
-# pair SERVER CLIENT [PORT]: runs both; sets the status of each, rs and rc. With
-# PORT, the client waits for the server's TCP port.
+cm_listens() { rdma resource show cm_id | grep -q 'state LISTEN'; }
+# pair SERVER CLIENT [PORT]: runs both; sets the status of each, rs and rc. The
+# client waits for the server's TCP port, or without PORT until someone listens
+# for connections, or for three seconds.
 pair() {
 	local server limit=${LIMIT:-20}
 	timeout "$limit" bash -c "$1" >/run/server.txt 2>&1 &
 	server=$!
-	if [ -n "${3-}" ]; then await 8 listens "$3"; else sleep 1.5; fi
+	if [ -n "${3-}" ]; then await 8 listens "$3"; else await 3 cm_listens || true; fi
 	timeout "$limit" bash -c "$2" >/run/client.txt 2>&1
 	rc=$?
 	wait "$server"
