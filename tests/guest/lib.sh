@@ -12,8 +12,8 @@ rust) module=irdma_rs ;;
 *) echo "no driver '$driver'"; exit 90 ;;
 esac
 load() { if [ "$driver" = stock ]; then modprobe irdma; else insmod irdma_rs.ko; fi; }
-# active N: as many ports are ACTIVE.
-active() { [ "$(cat /sys/class/infiniband/*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ]; }
+# active N: as many ports of this driver are ACTIVE.
+active() { [ "$(cat /sys/class/infiniband/irdma*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ]; }
 control() { scripts/guest/emulator "$1"; }
 
 # The netdevs of the ports, by PCI address, and their RDMA devices.
