@@ -10,6 +10,7 @@ use core::{
 
 use kernel::{
     error::to_result,
+    mm::virt::VmaNew,
     page::PAGE_SIZE,
     prelude::*,
     types::Opaque, //
@@ -64,6 +65,9 @@ impl Entry {
         context: *mut bindings::ib_ucontext,
         vma: *mut bindings::vm_area_struct,
     ) -> Result {
+        // Registers are no code, now or later.
+        // SAFETY: The core calls this while the area is set up.
+        unsafe { VmaNew::from_raw(vma) }.try_clear_mayexec()?;
         // SAFETY: By this function's requirements.
         let raw = unsafe { bindings::rdma_user_mmap_entry_get(context, vma) };
         if raw.is_null() {

@@ -180,9 +180,12 @@ def maps():
     refuse("two pages", fd, key, 2 * PAGE)
     refuse("many pages", fd, key, 1 << 20)
     refuse("a private page", fd, key, PAGE, write, mmap.MAP_PRIVATE)
+    refuse("an executable page", fd, key, PAGE, write | mmap.PROT_EXEC)
     for offset in (*range(1, 4096), 1 << 20, 1 << 30, (1 << 51) - 1):
         if offset * PAGE != key:
             refuse(f"offset {offset} pages", fd, offset * PAGE)
+    libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert libc.mprotect(page, PAGE, write | mmap.PROT_EXEC) != 0, "the page was made executable"
     # A second time is as good as the first.
     again = attempt(fd, key)
     assert again is not None, "the doorbell page was not mapped again"
