@@ -37,9 +37,12 @@ mod wr;
 
 pub(crate) use crate::bindings::{
     netdev::NetDevice,
-    rdma_driver_id_RDMA_DRIVER_IRDMA as DRIVER_IRDMA,
-    rdma_driver_id_RDMA_DRIVER_UNKNOWN as DRIVER_UNKNOWN, //
+    rdma_driver_id_RDMA_DRIVER_IRDMA as DRIVER_IRDMA, //
 };
+
+/// For drivers that no user-space library knows, such as examples.
+#[cfg(irdma_kunit)]
+pub(crate) use crate::bindings::rdma_driver_id_RDMA_DRIVER_UNKNOWN as DRIVER_UNKNOWN;
 
 pub(crate) use self::{
     address::{

@@ -145,7 +145,7 @@ impl<'a> Function<'a> {
                 device,
                 parent,
                 regs,
-                doorbells: Doorbells::new(&regs)?,
+                doorbells: Doorbells::new(regs)?,
                 lan,
                 reset: ResetState::new(),
                 faults: Faults::default(),

@@ -221,8 +221,8 @@ impl Umem {
             bindings::__rdma_block_iter_start(iter.as_mut_ptr(), table.sgl, table.nents, size.0);
             let mut iter = iter.assume_init();
             // The first page holds the first byte, which the first segment may come before.
-            let offset = umem.address as usize & (PAGE_SIZE - 1);
-            iter.__sg_advance = (offset & !(size.0 as usize - 1)) as u32;
+            let offset = umem.address & (PAGE_SIZE - 1);
+            iter.__sg_advance = (offset & !(size.0 - 1)) as u32;
             iter
         };
         Pages {
