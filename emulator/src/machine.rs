@@ -193,7 +193,6 @@ impl Machine {
 
     /// Does what is due at `now`.
     pub fn poll(&mut self, now: u64) {
-        self.go_on(now);
         self.settle(now);
     }
 
@@ -255,7 +254,8 @@ impl Machine {
         }
     }
 
-    /// Lets functions go on that had waited for the wire to become quiet.
+    /// Runs what functions have due at `now`. Only a quiet wire makes their
+    /// timers true: an answer that is on its way has not failed to come.
     fn go_on(&mut self, now: u64) -> bool {
         let mut any = false;
         for index in 0..self.functions.len() {

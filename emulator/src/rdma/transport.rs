@@ -213,31 +213,40 @@ fn count_received(rdma: &mut Rdma, packet: &Packet<'_>, len: usize) {
     rdma.count(None, UdpRxPackets, 1);
 }
 
-/// Delivers what was sent to this port itself, and polls what wants it now.
+/// Delivers what was sent to this port itself, up to `left` frames; true if
+/// none is left.
+fn deliver_looped(rdma: &mut Rdma, cx: &mut Context<'_>, left: &mut usize) -> bool {
+    while *left > 0 {
+        let Some(frame) = rdma.wire.loopback.pop_front() else {
+            return true;
+        };
+        deliver(rdma, cx, &frame, true);
+        cx.pool.give(frame);
+        *left -= 1;
+    }
+    rdma.wire.loopback.is_empty()
+}
+
+/// Ends an event: what was sent to this port itself arrives. No timer runs
+/// here, since answers may be on the wire that a timer would miss only for
+/// the emulator's own slowness.
 fn settle(rdma: &mut Rdma, cx: &mut Context<'_>) {
     let mut left = LOOPED_AT_ONCE;
-    loop {
-        while left > 0 {
-            let Some(frame) = rdma.wire.loopback.pop_front() else {
-                break;
-            };
-            deliver(rdma, cx, &frame, true);
-            cx.pool.give(frame);
-            left -= 1;
-        }
-        let due = rdma.wire.timers.first().copied();
-        match due {
-            Some((at, id)) if at <= cx.now && cx.frames.len() < CROWDED && left > 0 => {
+    deliver_looped(rdma, cx, &mut left);
+}
+
+/// Timers whose time has come, and queue pairs that wait to go on. To be
+/// called when nothing that should have arrived by now is on the wire.
+pub(crate) fn poll(rdma: &mut Rdma, cx: &mut Context<'_>) {
+    let mut left = LOOPED_AT_ONCE;
+    while deliver_looped(rdma, cx, &mut left) && cx.frames.len() < CROWDED {
+        match rdma.wire.timers.first().copied() {
+            Some((at, id)) if at <= cx.now => {
                 with_endpoint(rdma, cx, id, |endpoint, host| endpoint.poll(host));
             }
             _ => break,
         }
     }
-}
-
-/// Timers whose time has come.
-pub(crate) fn poll(rdma: &mut Rdma, cx: &mut Context<'_>) {
-    settle(rdma, cx);
 }
 
 /// When [`poll`] wants to be called next, in nanoseconds.

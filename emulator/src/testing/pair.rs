@@ -492,6 +492,32 @@ mod tests {
         assert_eq!(pair.machine.violations().all(), []);
     }
 
+    #[test]
+    fn a_slow_emulator_repeats_nothing() {
+        let mut pair = Pair::new(1, 1024, Trace::off());
+        // More frames than are handled in one go, and a second between each
+        // look at the clock: far beyond every timer.
+        let writes = 50;
+        for _ in 0..writes {
+            let write = entry(op::WRITE, 0x1000, 100_000, STAG.into(), VA + 0x8_0000);
+            pair.post(0, 0, &write);
+        }
+        let before = pair.machine.wire().counts(0).unwrap().sent;
+        pair.ring(0, 0);
+        let mut done = pair.consume(0, 0);
+        assert!(done < writes, "the register write does not do it all");
+        for _ in 0..10 {
+            pair.now += 1_000_000_000;
+            // What the driver does meanwhile must not run timers either.
+            pair.ring(0, 0);
+            pair.machine.poll(pair.now);
+            done = pair.consume(0, done);
+        }
+        assert_eq!(done, writes);
+        let sent = pair.machine.wire().counts(0).unwrap().sent - before;
+        assert_eq!(sent, writes * 98);
+    }
+
     /// The code of the port's newest asynchronous event, and how many.
     fn events(pair: &mut Pair, port: usize) -> Vec<u64> {
         let aeq = pair.ports[port].aeq;

@@ -91,10 +91,12 @@ impl Endpoint {
 
     /// Moves the oldest open sequence number up.
     fn advance<H: Host>(&mut self, host: &mut H, to: Psn) {
-        if to.ahead_of(self.requester.una) <= 0 {
+        let arrived = to.ahead_of(self.requester.una);
+        if arrived <= 0 {
             return;
         }
         self.requester.una = to;
+        self.requester.widen(arrived);
         self.requester.time_answer(to, host.now());
         self.requester.skip_to(to);
         let rto_min = self.context.rto_min;

@@ -11,6 +11,11 @@ use super::{Completion, Counter, Endpoint, Event, Host, Psn, Right, Service, Sou
 use crate::rdma::packet::{Bth, Ext, Opcode, Path, Reth};
 use crate::rdma::wqe::{SendWqe, Work, WqeError};
 
+/// Packets that may be under way on a path that loses nothing, and on the
+/// worst one.
+const WIDEST: i32 = 1024;
+const NARROWEST: i32 = 16;
+
 /// The longest message (IBA 9.7.8), bytes.
 const MAX_MESSAGE: u64 = 1 << 31;
 
@@ -82,6 +87,8 @@ pub(super) struct Requester {
     pub(super) rnr_until: Option<u64>,
     pub(super) retry_at: Option<u64>,
     round_trip: RoundTrip,
+    /// Packets under way that the path has shown to bear.
+    bears: i32,
     /// A packet whose answer is timed, and when it was sent.
     timed: Option<(Psn, u64)>,
     /// More packets are to be sent as soon as those before are on their way.
@@ -101,6 +108,7 @@ impl Requester {
             una: psn,
             retry_limit,
             rnr_limit,
+            bears: WIDEST,
             ..Self::default()
         };
     }
@@ -144,6 +152,17 @@ impl Requester {
     pub(super) fn restart_timer(&mut self, now: u64, rto_min: u8) {
         let waiting = self.sent.ahead_of(self.una) > 0;
         self.retry_at = waiting.then(|| now + self.round_trip.retry_time(rto_min, self.retries));
+    }
+
+    /// `packets` more have arrived: the path may bear more.
+    pub(super) fn widen(&mut self, packets: i32) {
+        self.bears = (self.bears + packets / 8 + 1).min(WIDEST);
+    }
+
+    /// Something was lost: half of what was under way is what the path bears.
+    fn narrow(&mut self) {
+        let under_way = self.sent.ahead_of(self.una);
+        self.bears = (self.bears.min(under_way) / 2).max(NARROWEST);
     }
 
     /// All before `una` was answered at `now`.
@@ -382,6 +401,8 @@ impl Endpoint {
             return Sent::Blocked;
         }
         let requester = &mut self.requester;
+        // The time to wait for an answer begins with the last packet.
+        requester.retry_at = None;
         let op = &mut requester.ops[at];
         op.started = true;
         let next = if read {
@@ -419,15 +440,13 @@ impl Endpoint {
         fence_met && (!ops[at].is_read() || self.requester.reads_under_way() < self.context.ord)
     }
 
-    /// Packets that may be under way; the context's congestion window, and
-    /// few while nothing is heard of the peer: it may be slow, not gone.
+    /// Packets that may be under way: no more than the context's congestion
+    /// window and than the path bears, since a loss costs all that follows it.
     fn window(&self) -> i32 {
-        if self.requester.retries > 0 {
-            return 16;
-        }
+        let bears = self.requester.bears;
         match self.context.cwnd {
-            0 => 1024,
-            cwnd => cwnd.clamp(64, 1 << 14) as i32,
+            0 => bears,
+            cwnd => bears.min(cwnd.clamp(64, 1 << 14) as i32),
         }
     }
 
@@ -656,7 +675,9 @@ impl Endpoint {
             self.requester.rnr_until = None;
             self.requester.retry_at = None;
         }
-        if self.requester.retry_at.is_some_and(|at| at <= now) {
+        // Nobody answers before the last packet was sent.
+        let sending = self.requester.resume_at.is_some();
+        if !sending && self.requester.retry_at.is_some_and(|at| at <= now) {
             self.requester.retry_at = None;
             self.requester.read_retry = None;
             let una = self.requester.una;
@@ -671,6 +692,7 @@ impl Endpoint {
             return;
         }
         self.requester.retries += 1;
+        self.requester.narrow();
         self.requester.go_back(psn);
         let rto_min = self.context.rto_min;
         self.requester.restart_timer(host.now(), rto_min);
