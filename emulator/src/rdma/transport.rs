@@ -65,8 +65,6 @@ pub(crate) struct DataPath {
     /// Frames to this port itself: the device loops them back inside, no
     /// wire (and no capture) sees them.
     loopback: VecDeque<Vec<u8>>,
-    /// For debugging: frames to this port itself go over the wire as well.
-    pub(crate) show_loopback: bool,
 }
 
 /// Runs `f` on an endpoint, with the rest of the device as its host.

@@ -295,11 +295,10 @@ impl Host for Device<'_, '_> {
         let local = dest == source || dest == Some(&self.cx.port.mac);
         let group = frame.first().is_some_and(|byte| byte & 1 != 0);
         if local || group {
-            let wire = &mut self.rdma.wire;
-            if group || wire.show_loopback {
+            if group {
                 self.cx.frames.push(frame.clone());
             }
-            wire.loopback.push_back(frame);
+            self.rdma.wire.loopback.push_back(frame);
         } else {
             self.cx.frames.push(frame);
         }
