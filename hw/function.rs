@@ -64,15 +64,17 @@ impl Counter {
 ///
 /// Once it is, no command reaches the device any more: each fails at once, so that taking
 /// everything down takes no time.
-pub(crate) struct ResetState {
+pub(crate) struct ResetState<'a> {
     pending: Atomic<bool>,
+    parent: &'a device::Device<Bound>,
 }
 
-impl ResetState {
+impl<'a> ResetState<'a> {
     /// No reset is pending.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(parent: &'a device::Device<Bound>) -> Self {
         Self {
             pending: Atomic::new(false),
+            parent,
         }
     }
 
@@ -89,6 +91,14 @@ impl ResetState {
     }
 }
 
+impl Drop for ResetState<'_> {
+    fn drop(&mut self) {
+        if self.is_pending() {
+            graveyard::expect_reset(self.parent);
+        }
+    }
+}
+
 /// The common part of the device.
 #[pin_data]
 pub(crate) struct Function<'a> {
@@ -100,7 +110,8 @@ pub(crate) struct Function<'a> {
     regs: Regs<'a>,
     doorbells: Doorbells<'a>,
     lan: KBox<dyn LanOps + 'a>,
-    reset: ResetState,
+    /// Goes after the control queue, whose memory may have to wait for the reset as well.
+    reset: ResetState<'a>,
     faults: Faults,
     info: FunctionInfo,
 }
@@ -147,7 +158,7 @@ impl<'a> Function<'a> {
                 regs,
                 doorbells: Doorbells::new(regs)?,
                 lan,
-                reset: ResetState::new(),
+                reset: ResetState::new(parent),
                 faults: Faults::default(),
                 info,
             }? Error),

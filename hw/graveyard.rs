@@ -4,9 +4,10 @@
 //!
 //! When a queue's destruction fails or is not answered, the device may go on reading and writing
 //! the queue's memory. Such memory is not given back but buried, until the function has been reset.
-//! The reset takes the whole RDMA device away, so the graves outlive it: they are opened when the
-//! function's next control queue is up, which is after the reset, or by a reset of our own when the
-//! module goes.
+//! The reset takes the whole RDMA device away, so the graves outlive it: those of a device that went
+//! because of a reset are opened when the function's next control queue is up, which is after it.
+//! The others wait for a later reset, if need be for our own when the module goes: a reset that the
+//! LAN driver begins by itself looks like any other removal from here.
 
 use core::{
     mem,
@@ -34,6 +35,8 @@ struct Grave {
     /// Given back on drop, while `function` is still there to be asked about mappings.
     memory: Option<KBox<dyn Buried>>,
     function: ARef<Device>,
+    /// The function is reset before it has a control queue again.
+    reset_ahead: bool,
     /// Whose the function was: nobody else's reset is ours to ask for.
     driver: BoundDriver,
 }
@@ -112,6 +115,7 @@ fn bury_boxed(function: &Device, memory: KBox<dyn Buried>) {
     let _ = graves.push_within_capacity(Grave {
         memory: Some(memory),
         function: function.into(),
+        reset_ahead: false,
         driver: BoundDriver::of(function),
     });
 }
@@ -125,7 +129,19 @@ pub(crate) fn count(function: &Device) -> usize {
         .count()
 }
 
-/// Gives back what was kept for `function`, which has been reset.
+/// Notes that `function`, which has no control queue any more, is going to be reset. May sleep.
+pub(crate) fn expect_reset(function: &Device) {
+    GRAVES
+        .lock()
+        .iter_mut()
+        .filter(|grave| grave.is_of(function))
+        .for_each(|grave| grave.reset_ahead = true);
+}
+
+/// Gives back what was kept for `function` before a reset that is over, since it has a control
+/// queue again. May sleep.
 pub(crate) fn open(function: &Device) {
-    GRAVES.lock().retain(|grave| !grave.is_of(function));
+    GRAVES
+        .lock()
+        .retain(|grave| !(grave.is_of(function) && grave.reset_ahead));
 }

@@ -103,7 +103,7 @@ impl<'a> Live<'a> {
         let error = match status {
             Ok(status) if status.error => EOPNOTSUPP,
             Ok(_) => {
-                // A queue can be made again, hence the function has been reset if it had to be.
+                // A reset that took the last device away is over.
                 graveyard::open(parent);
                 return Ok(live);
             }
