@@ -45,10 +45,7 @@ use super::{
         FunctionInfo,
         Protocol, //
     },
-    hal::{
-        Hal,
-        Limits, //
-    },
+    hal::Limits,
     hmc::{
         object::Object,
         Hmc, //
@@ -65,10 +62,7 @@ use super::{
         PageLists, //
     },
     periodic::Periodic,
-    regs::{
-        BarMapping,
-        Regs, //
-    },
+    regs::Regs,
     stats::{
         self,
         Gatherer,
@@ -105,10 +99,8 @@ pub(crate) struct Config<'a> {
     pub(crate) device: &'a device::Device<Bound>,
     /// The PCI function, which does the DMA.
     pub(crate) parent: &'a device::Device<Bound>,
-    /// The function's BAR.
-    pub(crate) mapping: BarMapping<'a>,
-    /// The function's generation.
-    pub(crate) hal: &'static dyn Hal,
+    /// The function's registers.
+    pub(crate) regs: Regs<'a>,
     /// Numbers of the function.
     pub(crate) info: FunctionInfo,
     /// The interrupt vectors. Those that aren't needed are given back at once.
@@ -157,30 +149,28 @@ impl<'a> Device<'a> {
         let Config {
             device,
             parent,
-            mapping,
-            hal,
+            regs,
             info,
             vectors,
             online_cpus,
             qos,
             lan,
         } = config;
-        let regs = Regs::new(mapping, hal);
-
         Self::wait_until_ready(&regs)?;
 
         // Each step is undone in reverse when a later one fails.
         let function = Function::new(device, parent, regs, lan, info)?;
         let features = Features::query(&function)?;
+        let limits = function.regs().hal().limits();
         let hmc = Hmc::new(function.clone())?;
         let layout = hmc.layout();
-        let ids = Arc::pin_init(IdPools::new(layout, hal.limits().max_pds), GFP_KERNEL)?;
+        let ids = Arc::pin_init(IdPools::new(layout, limits.max_pds), GFP_KERNEL)?;
         let ccq = Ccq::new(function.clone())?;
 
         // CAST: Widening.
         let max_ceqs = hmc.limits().max_ceqs as usize;
         let plan = VectorPlan::new(vectors.len(), online_cpus, max_ceqs)?;
-        let ceq_entries = layout.count(Object::Cq).min(hal.limits().max_ceq_entries);
+        let ceq_entries = layout.count(Object::Cq).min(limits.max_ceq_entries);
         let ceq = |index: usize| -> Result<CeqUnit<'a>> {
             let vector = vectors.get(plan.vector_of(index)).ok_or(EINVAL)?.clone();
             let shared = plan.shared && index == 0;

@@ -152,7 +152,7 @@ impl<'a> Function<'a> {
     ) -> Result<Arc<Self>> {
         Arc::pin_init(
             try_pin_init!(Self {
-                cqp <- Cqp::new(device, parent, regs, info.protocol),
+                cqp <- Cqp::new(device, parent, regs.clone(), info.protocol),
                 device,
                 parent,
                 regs,

@@ -2,12 +2,12 @@
 
 //! What differs between the generations of the device.
 //!
-//! There is one type a generation. Which one it is gets chosen once, when the LAN driver hands us a
-//! function; nobody asks for the generation afterwards.
+//! There is one type a generation, which looks at the registers through a window of its own size.
+//! Which one it is gets chosen once, when the LAN driver hands us a function; nobody asks for the
+//! generation afterwards.
 
 use kernel::prelude::*;
 
-use super::regs::Bar;
 use crate::uk;
 
 pub(crate) mod e810;
@@ -86,7 +86,7 @@ pub(crate) struct StatField {
 /// The registers of a generation.
 ///
 /// An `index` or `vector` that the device does not have gives `EINVAL` and touches no register.
-pub(crate) trait Hal: Sync {
+pub(crate) trait Hal: Send + Sync {
     /// Returns the limits.
     fn limits(&self) -> &'static Limits;
 
@@ -97,56 +97,56 @@ pub(crate) trait Hal: Sync {
     fn doorbells(&self) -> DoorbellOffsets;
 
     /// Checks that the protocol engine is up.
-    fn is_ready(&self, bar: Bar<'_>) -> bool;
+    fn is_ready(&self) -> bool;
 
     /// Checks that the function's doorbells are switched on.
-    fn has_doorbells(&self, bar: Bar<'_>) -> bool;
+    fn has_doorbells(&self) -> bool;
 
     /// Clears what an earlier control queue left behind.
-    fn clear_cqp(&self, bar: Bar<'_>);
+    fn clear_cqp(&self);
 
     /// Creates the control queue from the context at `address`; 0 destroys it.
-    fn set_cqp_context(&self, bar: Bar<'_>, address: u64);
+    fn set_cqp_context(&self, address: u64);
 
     /// Reads the state of the control queue.
-    fn cqp_status(&self, bar: Bar<'_>) -> CqpStatus;
+    fn cqp_status(&self) -> CqpStatus;
 
     /// Reads how far the device is with the control queue.
-    fn cqp_tail(&self, bar: Bar<'_>) -> CqpTail;
+    fn cqp_tail(&self) -> CqpTail;
 
     /// Reads the (major, minor) codes of the control queue's last error.
-    fn cqp_error(&self, bar: Bar<'_>) -> (u16, u16);
+    fn cqp_error(&self) -> (u16, u16);
 
     /// Tells the device of new commands; `head` is the index after the last one.
-    fn ring_cqp(&self, bar: Bar<'_>, head: u32);
+    fn ring_cqp(&self, head: u32);
 
     /// Lets `vector` interrupt, once.
-    fn enable_vector(&self, bar: Bar<'_>, vector: u32) -> Result;
+    fn enable_vector(&self, vector: u32) -> Result;
 
     /// Stops `vector` from interrupting.
-    fn disable_vector(&self, bar: Bar<'_>, vector: u32) -> Result;
+    fn disable_vector(&self, vector: u32) -> Result;
 
     /// Connects completion event queue `ceq` with `vector`, or takes it off.
-    fn configure_ceq(&self, bar: Bar<'_>, ceq: u32, vector: u32, enable: bool) -> Result;
+    fn configure_ceq(&self, ceq: u32, vector: u32, enable: bool) -> Result;
 
     /// Connects the asynchronous event queue with `vector`, or takes it off.
-    fn configure_aeq(&self, bar: Bar<'_>, vector: u32, enable: bool) -> Result;
+    fn configure_aeq(&self, vector: u32, enable: bool) -> Result;
 
     /// Takes the asynchronous event queue off its vector before its destruction.
-    fn clear_aeq(&self, bar: Bar<'_>);
+    fn clear_aeq(&self);
 
     /// Gives `count` entries of the asynchronous event queue back.
-    fn return_aeq_entries(&self, bar: Bar<'_>, count: u32);
+    fn return_aeq_entries(&self, count: u32);
 
     /// Has the device forget what it knows about a page descriptor of a segment.
-    fn invalidate_page(&self, bar: Bar<'_>, segment: u32, page: u32) -> Result;
+    fn invalidate_page(&self, segment: u32, page: u32) -> Result;
 
     /// Reads the cause of a critical error.
-    fn critical_error(&self, bar: Bar<'_>) -> u32;
+    fn critical_error(&self) -> u32;
 
     /// Returns whether `cause` is a critical error that only a reset ends.
     fn is_fatal(&self, cause: u32) -> bool;
 
     /// Reads the (information, data) of an error in the function-private memory.
-    fn hmc_error(&self, bar: Bar<'_>) -> (u32, u32);
+    fn hmc_error(&self) -> (u32, u32);
 }

@@ -32,7 +32,10 @@ use crate::{
             QosParams,
             Qset, //
         },
-        regs::BarMapping, //
+        regs::{
+            BarMapping,
+            Regs, //
+        }, //
     },
     verbs, //
 };
@@ -152,11 +155,11 @@ impl<'bound> Bound<'bound> {
             return Err(ENODEV);
         }
         let pci = function.pci()?;
+        let mapping = BarMapping::new(function.registers()?);
         let hw = hw::device::Device::new(Config {
             device: device.as_ref(),
             parent: pci.as_ref(),
-            mapping: BarMapping::new(function.registers()?)?,
-            hal: &E810,
+            regs: Regs::new(mapping, E810::new(&mapping)?)?,
             info: FunctionInfo {
                 vsi: function.vsi(),
                 number: function.number(),

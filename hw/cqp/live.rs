@@ -90,6 +90,7 @@ impl<'a> Live<'a> {
             regs,
             memory: Arc::new(memory, GFP_KERNEL)?,
         };
+        let regs = &live.regs;
 
         regs.clear_cqp();
         regs.set_cqp_context(live.memory.context.address());

@@ -23,7 +23,10 @@ use super::{
     StatField, //
 };
 use crate::{
-    hw::regs::Bar,
+    hw::regs::{
+        BarMapping,
+        Window, //
+    },
     uk, //
 };
 
@@ -148,9 +151,27 @@ const ITR_NONE: u32 = 3;
 #[doc(alias = "IRDMA_Q1_RESOURCE_ERR")]
 const CAUSE_Q1_RESOURCE: u32 = 0x0001_024d;
 
+/// Bytes of the BAR: up to the end of the doorbell pages.
+const BAR_SIZE: usize = 8 * 1024 * 1024;
+
 /// The E810.
 #[doc(alias = "icrdma_init_hw")]
-pub(crate) struct E810;
+pub(crate) struct E810<'a> {
+    bar: Window<'a, BAR_SIZE>,
+}
+
+impl<'a> E810<'a> {
+    /// Takes a function whose BAR is mapped by `mapping`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` if the mapping is too small.
+    pub(crate) fn new(mapping: &BarMapping<'a>) -> Result<Self> {
+        Ok(Self {
+            bar: mapping.window()?,
+        })
+    }
+}
 
 /// Number of this generation in the users' ABI.
 #[doc(alias = "IRDMA_GEN_2")]
@@ -236,7 +257,7 @@ const STAT_FIELDS: [StatField; 46] = [
     stat(40, 0, 32),
 ];
 
-impl Hal for E810 {
+impl Hal for E810<'_> {
     fn limits(&self) -> &'static Limits {
         &LIMITS
     }
@@ -250,37 +271,38 @@ impl Hal for E810 {
             send_queue: 0x0050_4400,
             arm_cq: 0x0050_2c00,
             ack_cq: 0x0050_2c80,
-            user_page: 8 * 1024 * 1024 - 64 * 1024,
+            user_page: BAR_SIZE - 64 * 1024,
         }
     }
 
     #[doc(alias = "irdma_wait_pe_ready")]
-    fn is_ready(&self, bar: Bar<'_>) -> bool {
-        bar.read(GLPE_CPUSTATUS0).into_raw() == CPU_READY
-            && bar.read(GLPE_CPUSTATUS1).into_raw() == CPU_READY
-            && bar.read(GLPE_CPUSTATUS2).into_raw() == CPU_READY
+    fn is_ready(&self) -> bool {
+        self.bar.read(GLPE_CPUSTATUS0).into_raw() == CPU_READY
+            && self.bar.read(GLPE_CPUSTATUS1).into_raw() == CPU_READY
+            && self.bar.read(GLPE_CPUSTATUS2).into_raw() == CPU_READY
     }
 
-    fn has_doorbells(&self, bar: Bar<'_>) -> bool {
-        let size = bar.read(GLPCI_LBARCTRL).pe_db_size();
+    fn has_doorbells(&self) -> bool {
+        let size = self.bar.read(GLPCI_LBARCTRL).pe_db_size();
 
         size == 1 || size == 2
     }
 
-    fn clear_cqp(&self, bar: Bar<'_>) {
-        bar.write_reg(PFPE_CQPTAIL::zeroed());
-        bar.write_reg(PFPE_CQPDB::zeroed());
-        bar.write_reg(PFPE_CCQPSTATUS::zeroed());
+    fn clear_cqp(&self) {
+        self.bar.write_reg(PFPE_CQPTAIL::zeroed());
+        self.bar.write_reg(PFPE_CQPDB::zeroed());
+        self.bar.write_reg(PFPE_CCQPSTATUS::zeroed());
     }
 
-    fn set_cqp_context(&self, bar: Bar<'_>, address: u64) {
+    fn set_cqp_context(&self, address: u64) {
         // CAST: The address is written in halves.
-        bar.write_reg(PFPE_CCQPHIGH::from_raw((address >> 32) as u32));
-        bar.write_reg(PFPE_CCQPLOW::from_raw(address as u32));
+        self.bar
+            .write_reg(PFPE_CCQPHIGH::from_raw((address >> 32) as u32));
+        self.bar.write_reg(PFPE_CCQPLOW::from_raw(address as u32));
     }
 
-    fn cqp_status(&self, bar: Bar<'_>) -> CqpStatus {
-        let status = bar.read(PFPE_CCQPSTATUS);
+    fn cqp_status(&self) -> CqpStatus {
+        let status = self.bar.read(PFPE_CCQPSTATUS);
 
         CqpStatus {
             answered: status.into_raw() != 0,
@@ -289,8 +311,8 @@ impl Hal for E810 {
         }
     }
 
-    fn cqp_tail(&self, bar: Bar<'_>) -> CqpTail {
-        let tail = bar.read(PFPE_CQPTAIL);
+    fn cqp_tail(&self) -> CqpTail {
+        let tail = self.bar.read(PFPE_CQPTAIL);
 
         CqpTail {
             index: tail.tail().get(),
@@ -298,22 +320,22 @@ impl Hal for E810 {
         }
     }
 
-    fn cqp_error(&self, bar: Bar<'_>) -> (u16, u16) {
-        let codes = bar.read(PFPE_CQPERRCODES).into_raw();
+    fn cqp_error(&self) -> (u16, u16) {
+        let codes = self.bar.read(PFPE_CQPERRCODES).into_raw();
 
         // CAST: The codes are the halves of the register.
         ((codes >> 16) as u16, codes as u16)
     }
 
-    fn ring_cqp(&self, bar: Bar<'_>, head: u32) {
-        bar.write_reg(PFPE_CQPDB::from_raw(head));
+    fn ring_cqp(&self, head: u32) {
+        self.bar.write_reg(PFPE_CQPDB::from_raw(head));
     }
 
     #[doc(alias = "icrdma_ena_irq")]
-    fn enable_vector(&self, bar: Bar<'_>, vector: u32) -> Result {
+    fn enable_vector(&self, vector: u32) -> Result {
         let location = GLINT_DYN_CTL::try_at(vector.try_into()?).ok_or(EINVAL)?;
 
-        bar.write(
+        self.bar.write(
             location,
             GLINT_DYN_CTL::zeroed()
                 .with_enable(true)
@@ -324,30 +346,30 @@ impl Hal for E810 {
     }
 
     #[doc(alias = "icrdma_disable_irq")]
-    fn disable_vector(&self, bar: Bar<'_>, vector: u32) -> Result {
+    fn disable_vector(&self, vector: u32) -> Result {
         let location = GLINT_DYN_CTL::try_at(vector.try_into()?).ok_or(EINVAL)?;
 
-        bar.write(location, GLINT_DYN_CTL::zeroed());
+        self.bar.write(location, GLINT_DYN_CTL::zeroed());
 
         Ok(())
     }
 
     #[doc(alias = "icrdma_cfg_ceq")]
-    fn configure_ceq(&self, bar: Bar<'_>, ceq: u32, vector: u32, enable: bool) -> Result {
+    fn configure_ceq(&self, ceq: u32, vector: u32, enable: bool) -> Result {
         let location = GLINT_CEQCTL::try_at(ceq.try_into()?).ok_or(EINVAL)?;
         let value = GLINT_CEQCTL::zeroed()
             .with_cause_enable(enable)
             .with_const_itr_index::<ITR_NONE>()
             .try_with_vector(vector)?;
 
-        bar.write(location, value);
+        self.bar.write(location, value);
 
         Ok(())
     }
 
     #[doc(alias = "irdma_cfg_aeq")]
-    fn configure_aeq(&self, bar: Bar<'_>, vector: u32, enable: bool) -> Result {
-        bar.write_reg(
+    fn configure_aeq(&self, vector: u32, enable: bool) -> Result {
+        self.bar.write_reg(
             PFINT_AEQCTL::zeroed()
                 .with_cause_enable(enable)
                 .with_const_itr_index::<ITR_NONE>()
@@ -357,18 +379,18 @@ impl Hal for E810 {
         Ok(())
     }
 
-    fn clear_aeq(&self, bar: Bar<'_>) {
-        bar.write_reg(PFINT_AEQCTL::zeroed());
+    fn clear_aeq(&self) {
+        self.bar.write_reg(PFINT_AEQCTL::zeroed());
     }
 
     #[doc(alias = "irdma_sc_repost_aeq_entries")]
-    fn return_aeq_entries(&self, bar: Bar<'_>, count: u32) {
-        bar.write_reg(PFPE_AEQALLOC::from_raw(count));
+    fn return_aeq_entries(&self, count: u32) {
+        self.bar.write_reg(PFPE_AEQALLOC::from_raw(count));
     }
 
     #[doc(alias = "irdma_invalidate_pf_hmc_pd")]
-    fn invalidate_page(&self, bar: Bar<'_>, segment: u32, page: u32) -> Result {
-        bar.write_reg(
+    fn invalidate_page(&self, segment: u32, page: u32) -> Result {
+        self.bar.write_reg(
             PFHMC_PDINV::zeroed()
                 .try_with_segment(segment)?
                 .with_part(true)
@@ -378,18 +400,18 @@ impl Hal for E810 {
         Ok(())
     }
 
-    fn critical_error(&self, bar: Bar<'_>) -> u32 {
-        bar.read(GLPE_CRITERR).into_raw()
+    fn critical_error(&self) -> u32 {
+        self.bar.read(GLPE_CRITERR).into_raw()
     }
 
     fn is_fatal(&self, cause: u32) -> bool {
         cause != CAUSE_Q1_RESOURCE
     }
 
-    fn hmc_error(&self, bar: Bar<'_>) -> (u32, u32) {
+    fn hmc_error(&self) -> (u32, u32) {
         (
-            bar.read(PFHMC_ERRORINFO).into_raw(),
-            bar.read(PFHMC_ERRORDATA).into_raw(),
+            self.bar.read(PFHMC_ERRORINFO).into_raw(),
+            self.bar.read(PFHMC_ERRORDATA).into_raw(),
         )
     }
 }
