@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
+#include <linux/interrupt.h>
 #include <linux/mm.h>
 #include <linux/netdevice.h>
 #include <net/addrconf.h>
@@ -21,6 +22,11 @@
 unsigned int irdma_helper_num_online_cpus(void)
 {
 	return num_online_cpus();
+}
+
+void irdma_helper_irq_update_affinity_hint(unsigned int irq, unsigned int cpu)
+{
+	irq_update_affinity_hint(irq, cpu < nr_cpu_ids ? cpumask_of(cpu) : NULL);
 }
 
 void irdma_helper_dma_set_max_seg_size(struct device *dev, unsigned int size)

@@ -21,6 +21,9 @@ struct vm_area_struct;
 /* linux/cpumask.h */
 unsigned int irdma_helper_num_online_cpus(void);
 
+/* linux/interrupt.h: for one CPU; for none if there is no such CPU. */
+void irdma_helper_irq_update_affinity_hint(unsigned int irq, unsigned int cpu);
+
 /* linux/dma-mapping.h */
 void irdma_helper_dma_set_max_seg_size(struct device *dev, unsigned int size);
 

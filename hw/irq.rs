@@ -16,7 +16,10 @@ use kernel::{
     sync::Arc, //
 };
 
-use crate::bindings::iidc;
+use crate::bindings::{
+    iidc,
+    irdma_helper_irq_update_affinity_hint, //
+};
 
 /// An interrupt vector that the LAN driver has allocated for us. The last clone gives it back.
 #[derive(Clone)]
@@ -56,6 +59,9 @@ pub(crate) trait Handler: Sync {
     fn thread(&self) {}
 }
 
+/// Stands for no CPU in particular.
+const ANY_CPU: u32 = u32::MAX;
+
 /// A handler at work.
 ///
 /// # Invariants
@@ -73,7 +79,8 @@ pub(crate) struct IrqHandler<'a, T: Handler + 'a> {
 }
 
 impl<'a, T: Handler + 'a> IrqHandler<'a, T> {
-    /// Returns an initializer that registers `handler` for `vector` as `name`.
+    /// Returns an initializer that registers `handler` for `vector` as `name`. Whoever places
+    /// interrupts is told that `cpu`, if one is given, is the best place.
     ///
     /// # Errors
     ///
@@ -83,6 +90,7 @@ impl<'a, T: Handler + 'a> IrqHandler<'a, T> {
     pub(crate) fn new(
         vector: Vector<'a>,
         name: CString,
+        cpu: Option<u32>,
         handler: impl PinInit<T, Error> + 'a,
     ) -> impl PinInit<Self, Error> + 'a {
         // INVARIANT: The registration is the last step of the initialization.
@@ -115,6 +123,8 @@ impl<'a, T: Handler + 'a> IrqHandler<'a, T> {
                         this.as_ptr().cast(),
                     )
                 })?;
+                // SAFETY: The vector is ours, and what is kept of the CPU is the kernel's own.
+                unsafe { irdma_helper_irq_update_affinity_hint(irq, cpu.unwrap_or(ANY_CPU)) };
             },
         })
     }
@@ -135,6 +145,8 @@ impl<'a, T: Handler + 'a> PinnedDrop for IrqHandler<'a, T> {
         // SAFETY: Nothing is moved out of it.
         let this = core::ptr::from_mut(unsafe { self.get_unchecked_mut() });
 
+        // SAFETY: The vector is ours.
+        unsafe { irdma_helper_irq_update_affinity_hint(irq, ANY_CPU) };
         // SAFETY: The cookie is that of the registration. The call returns when no callback runs
         // any more, in hard interrupt context or in the thread.
         unsafe { bindings::free_irq(irq, this.cast()) };

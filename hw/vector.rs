@@ -96,7 +96,8 @@ pub(crate) struct CeqUnit<'a> {
 }
 
 impl<'a> CeqUnit<'a> {
-    /// Makes queue `id` and has it interrupt by `vector`, which is `shared` or not.
+    /// Makes queue `id` and has it interrupt by `vector`, which is `shared` or not. The CPU of the
+    /// same number is the best one for it.
     ///
     /// # Errors
     ///
@@ -126,6 +127,7 @@ impl<'a> CeqUnit<'a> {
                 IrqHandler::new(
                     vector.clone(),
                     name(function, fmt!("AEQCEQ-{}", id))?,
+                    Some(id),
                     SharedVector::new(function.clone(), unit.ceq.clone(), vector.clone()),
                 ),
                 GFP_KERNEL,
@@ -134,6 +136,7 @@ impl<'a> CeqUnit<'a> {
                 IrqHandler::new(
                     vector.clone(),
                     name(function, fmt!("CEQ-{}", id))?,
+                    Some(id),
                     Ok(CeqVector::new(unit.ceq.clone(), vector.clone())),
                 ),
                 GFP_KERNEL,
@@ -223,6 +226,7 @@ impl<'a> AeqUnit<'a> {
                     IrqHandler::new(
                         vector.clone(),
                         name(function, fmt!("AEQ"))?,
+                        None,
                         Ok(AeqVector::new(unit.aeq.clone(), vector.clone())),
                     ),
                     GFP_KERNEL,
