@@ -62,7 +62,7 @@ mod events;
 mod kernel_cq;
 mod kernel_qp;
 mod mcast;
-mod mr;
+pub(crate) mod mr;
 mod neighbours;
 mod path;
 mod pd;
@@ -341,6 +341,14 @@ impl Operations for Verbs {
         change: &MrChange,
     ) -> Result<(Mr, MrKeys)> {
         mr.data().again(core, dev, pd.data(), change)
+    }
+
+    fn umem(mr: &Mr) -> Option<&rdma::Umem> {
+        mr.umem()
+    }
+
+    fn revoke_mr(dev: &Device<'_>, mr: &rdma::Mr<Self>) {
+        mr.data().revoke(dev);
     }
 
     fn dereg_mr(dev: &Device<'_>, mr: &rdma::Mr<Self>) -> Result {

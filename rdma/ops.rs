@@ -38,6 +38,7 @@ use super::{
     SendWrs,
     Ucontext,
     Udata,
+    Umem,
     UserRegion,
     WcArray, //
 };
@@ -285,7 +286,8 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ) -> Result<(Self::Mr, MrKeys)>;
 
     /// Registers a part of the DMA buffer that file descriptor `fd` of the process names;
-    /// [`UserRegion::start`] counts from the buffer's beginning.
+    /// [`UserRegion::start`] counts from the buffer's beginning. On success the buffer's memory is
+    /// what [`Operations::umem`] returns, and it is left locked.
     fn reg_dmabuf_mr(
         dev: &Device<Self>,
         data: &Self::RegistrationData<'_>,
@@ -297,8 +299,22 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
+    /// Returns the memory of a region of a user, which its exporter may take back.
+    fn umem(mr: &Self::Mr) -> Option<&Umem> {
+        let _ = mr;
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Keeps the device from the memory of `mr`, which is taken back. Its key is nobody else's until
+    /// [`Operations::dereg_mr`]. The memory is locked.
+    fn revoke_mr(data: &Self::RegistrationData<'_>, mr: &Mr<Self>) {
+        let _ = (data, mr);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
     /// Registers anew, under another key, what `mr` registers, but for what `change` says. `pd` is
-    /// the domain of the new region. The core ends the registration of `mr` after success.
+    /// the domain of the new region. The core ends the registration of `mr` after success. Not for
+    /// parts of DMA buffers.
     fn rereg_mr(
         dev: &Device<Self>,
         data: &Self::RegistrationData<'_>,
@@ -310,6 +326,6 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
-    /// Ends a registration. `EBUSY` leaves it in place.
+    /// Ends a registration. `EBUSY` leaves it in place. The memory of a DMA buffer is locked.
     fn dereg_mr(data: &Self::RegistrationData<'_>, mr: &Mr<Self>) -> Result;
 }

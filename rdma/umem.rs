@@ -20,7 +20,13 @@ use kernel::{
     error::from_err_ptr,
     page::PAGE_SIZE,
     prelude::*,
-    sync::aref::ARef, //
+    sync::{
+        aref::ARef,
+        atomic::{
+            Atomic,
+            Relaxed, //
+        }, //
+    }, //
 };
 
 use crate::bindings;
@@ -82,10 +88,17 @@ impl MrChange {
 /// A part of a user's memory, pinned and mapped for DMA as long as this lives. May outlive the
 /// registration of its device.
 ///
+/// A DMA buffer's exporter may take it back at any time, but not while it is [locked](Umem::lock);
+/// from then on the memory is nobody's, and [`Umem::pages`] has no pages.
+///
 /// # Invariants
 ///
-/// The memory is ours to release, and with it a reference to its device.
-pub(crate) struct Umem(NonNull<bindings::ib_umem>);
+/// - The memory is ours to release, and with it a reference to its device.
+/// - If `locked` is set, the memory is that of a DMA buffer, whose lock we have.
+pub(crate) struct Umem {
+    raw: NonNull<bindings::ib_umem>,
+    locked: Atomic<bool>,
+}
 
 // SAFETY: The memory may be released on any thread.
 unsafe impl Send for Umem {}
@@ -121,14 +134,14 @@ impl Umem {
         Self::from_raw(dev, umem)
     }
 
-    /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names.
-    /// [`UserRegion::start`] counts from the buffer's beginning.
+    /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names, and
+    /// locks it. [`UserRegion::start`] counts from the buffer's beginning.
     ///
     /// # Errors
     ///
     /// `EBADF` or `EINVAL` if `fd` is no such buffer, `EINVAL` if the region is empty or goes beyond
     /// it, and those of its exporter.
-    #[doc(alias = "ib_umem_dmabuf_get_pinned")]
+    #[doc(alias = "ib_umem_dmabuf_get_pinned_revocable_and_lock")]
     pub(crate) fn get_dmabuf<T: Operations>(
         dev: &Device<T>,
         region: &UserRegion,
@@ -141,7 +154,7 @@ impl Umem {
         }
         // SAFETY: The device is valid.
         let umem = from_err_ptr(unsafe {
-            bindings::ib_umem_dmabuf_get_pinned(
+            bindings::ib_umem_dmabuf_get_pinned_revocable_and_lock(
                 dev.as_raw(),
                 start,
                 length,
@@ -153,28 +166,83 @@ impl Umem {
         // The release of the part that all memory of users has knows of the rest.
         // SAFETY: `umem` is valid.
         let umem = unsafe { &raw mut (*umem).umem };
-        Self::from_raw(dev, umem)
+        let umem = Self::from_raw(dev, umem)?;
+        // INVARIANT: The core has locked it.
+        umem.locked.store(true, Relaxed);
+        Ok(umem)
     }
 
     /// Takes over what the core gave for `dev`.
     fn from_raw<T: Operations>(dev: &Device<T>, umem: *mut bindings::ib_umem) -> Result<Self> {
-        let umem = NonNull::new(umem).ok_or(ENOMEM)?;
+        let raw = NonNull::new(umem).ok_or(ENOMEM)?;
         // The core unmaps by the device, and holds no reference itself.
         mem::forget(ARef::from(dev));
         // INVARIANT: The destructor releases the memory and puts the device.
-        Ok(Self(umem))
+        Ok(Self {
+            raw,
+            locked: Atomic::new(false),
+        })
+    }
+
+    /// Returns the core's part that DMA buffers have.
+    fn dmabuf(&self) -> Option<*mut bindings::ib_umem_dmabuf> {
+        // The general part is at the beginning.
+        const _: () = assert!(mem::offset_of!(bindings::ib_umem_dmabuf, umem) == 0);
+        self.is_dmabuf().then_some(self.raw.as_ptr().cast())
+    }
+
+    /// Keeps the exporter of a DMA buffer from taking it back until [`Umem::unlock`], which the same
+    /// task must call. Does nothing for other memory.
+    #[doc(alias = "ib_umem_dmabuf_revoke_lock")]
+    pub(crate) fn lock(&self) {
+        if let Some(dmabuf) = self.dmabuf() {
+            // SAFETY: The buffer is valid.
+            unsafe { bindings::ib_umem_dmabuf_revoke_lock(dmabuf) };
+            // INVARIANT: It has just been locked.
+            self.locked.store(true, Relaxed);
+        }
+    }
+
+    /// Lets the exporter of a DMA buffer take it back again, if it was [locked](Umem::lock).
+    #[doc(alias = "ib_umem_dmabuf_revoke_unlock")]
+    pub(crate) fn unlock(&self) {
+        // INVARIANT: Whoever gets the lock next sets this again.
+        if let (true, Some(dmabuf)) = (self.locked.xchg(false, Relaxed), self.dmabuf()) {
+            // SAFETY: The buffer is valid and locked by the invariant.
+            unsafe { bindings::ib_umem_dmabuf_revoke_unlock(dmabuf) };
+        }
+    }
+
+    /// Has `revoke` called with `cookie` when the exporter takes the buffer back, once, with the
+    /// buffer locked; `None`: nobody is told. Unlocks. Does nothing but that for other memory.
+    ///
+    /// # Safety
+    ///
+    /// The buffer is locked by this task. `revoke` may be called with `cookie` until another call of
+    /// this function.
+    #[doc(alias = "ib_umem_dmabuf_set_revoke_locked")]
+    pub(super) unsafe fn on_revoke(
+        &self,
+        revoke: Option<unsafe extern "C" fn(*mut c_void)>,
+        cookie: *mut c_void,
+    ) {
+        if let Some(dmabuf) = self.dmabuf() {
+            // SAFETY: By this function's requirements, and the buffer is valid.
+            unsafe { bindings::ib_umem_dmabuf_set_revoke_locked(dmabuf, revoke, cookie) };
+        }
+        self.unlock();
     }
 
     /// Whether the memory may be written to.
     pub(crate) fn is_writable(&self) -> bool {
         // SAFETY: The memory is valid.
-        unsafe { self.0.as_ref() }.writable() != 0
+        unsafe { self.raw.as_ref() }.writable() != 0
     }
 
     /// Whether the memory is that of a DMA buffer.
     pub(crate) fn is_dmabuf(&self) -> bool {
         // SAFETY: The memory is valid.
-        unsafe { self.0.as_ref() }.is_dmabuf() != 0
+        unsafe { self.raw.as_ref() }.is_dmabuf() != 0
     }
 
     /// The largest of the page sizes in the bit mask `sizes` that the memory can be described with,
@@ -184,7 +252,7 @@ impl Umem {
         // CAST: `c_ulong` has the 64 bits of a DMA address.
         // SAFETY: The memory is valid, and we have it alone.
         let size =
-            unsafe { bindings::ib_umem_find_best_pgsz(self.0.as_ptr(), sizes as c_ulong, virt) };
+            unsafe { bindings::ib_umem_find_best_pgsz(self.raw.as_ptr(), sizes as c_ulong, virt) };
         (size != 0).then_some(PageSize(size))
     }
 
@@ -192,14 +260,14 @@ impl Umem {
     pub(crate) fn length(&self) -> u64 {
         // SAFETY: The memory is valid.
         // CAST: `usize` has 64 bits or less.
-        unsafe { self.0.as_ref().length as u64 }
+        unsafe { self.raw.as_ref().length as u64 }
     }
 
     /// Number of pages of the given size.
     #[doc(alias = "ib_umem_num_dma_blocks")]
     pub(crate) fn count(&self, size: PageSize) -> u64 {
         // SAFETY: The memory is valid.
-        let umem = unsafe { self.0.as_ref() };
+        let umem = unsafe { self.raw.as_ref() };
         // CAST: `usize` has 64 bits or less.
         let length = umem.length as u64;
         let first = umem.iova / size.bytes();
@@ -216,7 +284,7 @@ impl Umem {
         // SAFETY: The memory is valid, and `iter` has room for what is written. Zeroes are a valid
         // state of what isn't.
         let iter = unsafe {
-            let umem = self.0.as_ref();
+            let umem = self.raw.as_ref();
             let table = &umem.sgt_append.sgt;
             bindings::__rdma_block_iter_start(iter.as_mut_ptr(), table.sgl, table.nents, size.0);
             let mut iter = iter.assume_init();
@@ -236,11 +304,13 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
+        // The release takes the lock itself.
+        self.unlock();
         // SAFETY: The memory is ours to release, and then the reference to its device, which keeps
         // the device until then.
         unsafe {
-            let dev = self.0.as_ref().ibdev;
-            bindings::ib_umem_release(self.0.as_ptr());
+            let dev = self.raw.as_ref().ibdev;
+            bindings::ib_umem_release(self.raw.as_ptr());
             bindings::put_device((&raw mut (*dev).__bindgen_anon_1).cast());
         }
     }

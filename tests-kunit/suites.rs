@@ -12,3 +12,4 @@ mod uk_queues;
 mod uk_sizing;
 mod uk_status;
 mod uk_wqe;
+mod verbs_mr;

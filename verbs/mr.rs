@@ -80,6 +80,8 @@ pub(crate) struct Mr {
     kind: Kind,
     /// Whether its number and key are another region's now, or lost.
     ended: Atomic<bool>,
+    /// Whether the memory is nobody's any more, and the device knows no region of this key.
+    revoked: Atomic<bool>,
 }
 
 /// What a region is of.
@@ -268,6 +270,7 @@ impl Mr {
                         pd: pd.number(),
                         kind: Kind::Queue(memory, context.waiting().clone()),
                         ended: Atomic::new(false),
+                        revoked: Atomic::new(false),
                     },
                     MrKeys::default(),
                 ))
@@ -275,7 +278,7 @@ impl Mr {
         }
     }
 
-    /// Registers a part of a DMA buffer.
+    /// Registers a part of a DMA buffer, which is left locked until [`Self::revoke`] can be called.
     ///
     /// # Errors
     ///
@@ -295,7 +298,35 @@ impl Mr {
         let umem = Umem::get_dmabuf(core, region, fd)?;
         let memory = UserMemory::new(dev, region.virt_addr, umem)?;
 
-        Self::user_memory(dev, pd, memory, region.access)
+        Self::user_memory(dev, pd, memory.clone(), region.access)
+            // The device may have kept the memory.
+            .inspect_err(|_| memory.umem.unlock())
+    }
+
+    /// Returns the memory, if it is a user's.
+    pub(super) fn umem(&self) -> Option<&Umem> {
+        match &self.kind {
+            Kind::User(memory, _) => Some(&memory.umem),
+            _ => None,
+        }
+    }
+
+    /// Ends the use of a DMA buffer that its exporter takes back. Its key stays this region's, and is
+    /// good for nothing.
+    #[doc(alias = "irdma_umem_dmabuf_revoke")]
+    pub(super) fn revoke(&self, dev: &Device<'_>) {
+        if self.ended.load(Relaxed) || self.revoked.xchg(true, Relaxed) {
+            return;
+        }
+        if let Err(error) = dev.function().execute(&self.deallocation()) {
+            dev_err!(
+                dev.function().device(),
+                "a region of a DMA buffer that is taken back does not end: {:?}\n",
+                error
+            );
+            // Nothing else keeps the device from what is other people's memory now.
+            dev.function().request_reset();
+        }
     }
 
     /// Registers a user's memory anew, in `pd`, with what `change` says, under the same key: its
@@ -304,10 +335,12 @@ impl Mr {
     /// # Errors
     ///
     /// - `EINVAL` for a region that isn't a user's memory, and as [`Self::user`].
+    /// - `EOPNOTSUPP` for a part of a DMA buffer.
     /// - `EACCES` if memory that was pinned for reading only shall be written.
     /// - Those of [`Self::user`].
     #[doc(alias = "irdma_rereg_user_mr")]
     #[doc(alias = "irdma_rereg_mr_trans")]
+    #[doc(alias = "ib_umem_check_rereg")]
     pub(super) fn again(
         &self,
         core: &rdma::Device<Verbs>,
@@ -318,6 +351,9 @@ impl Mr {
         let Kind::User(old_memory, old_access) = &self.kind else {
             return Err(EINVAL);
         };
+        if old_memory.umem.is_dmabuf() {
+            return Err(EOPNOTSUPP);
+        }
         let access = change.access.unwrap_or(*old_access);
         let memory = match change.memory {
             Some((start, length, virt_addr)) => {
@@ -393,6 +429,7 @@ impl Mr {
                 pd: pd.number(),
                 kind,
                 ended: Atomic::new(false),
+                revoked: Atomic::new(false),
             },
             MrKeys {
                 lkey: stag,
@@ -401,7 +438,8 @@ impl Mr {
         )
     }
 
-    /// Ends the registration. What the device may still use is kept, and so is the number.
+    /// Ends the registration. What the device may still use is kept, and so is the number. Memory of a
+    /// DMA buffer is locked.
     ///
     /// # Errors
     ///
@@ -414,6 +452,10 @@ impl Mr {
             return waiting.withdraw(memory);
         }
         if self.ended.load(Relaxed) {
+            return Ok(());
+        }
+        if self.revoked.load(Relaxed) {
+            dev.ids().mrs.give_back(self.number);
             return Ok(());
         }
 
@@ -520,17 +562,8 @@ fn list_pages(
     size: rdma::PageSize,
 ) -> Result<(RegionBase, Option<PageList>)> {
     let count = u32::try_from(umem.count(size))?;
-    let mut pages = umem.pages(size);
-    let first = pages.next().ok_or(EINVAL)?;
-    let follows = |at: &mut u64, page: u64| {
-        let next = at.checked_add(size.bytes());
 
-        *at = page;
-        next == Some(page)
-    };
-    let mut at = first;
-
-    if pages.all(|page| follows(&mut at, page)) {
+    if let Some(first) = start_of_run(umem.pages(size), size.bytes()) {
         return Ok((RegionBase::Contiguous(first), None));
     }
 
@@ -540,6 +573,21 @@ fn list_pages(
     }
 
     Ok((list.region(), Some(list)))
+}
+
+/// Returns the first of `pages` of `size` bytes if each follows the one before it.
+pub(crate) fn start_of_run(mut pages: impl Iterator<Item = u64>, size: u64) -> Option<u64> {
+    let first = pages.next()?;
+    let mut at = first;
+
+    pages
+        .all(|page| {
+            let next = at.checked_add(size);
+
+            at = page;
+            next == Some(page)
+        })
+        .then_some(first)
 }
 
 /// Makes a key for region `number`, hard to guess.

@@ -2,6 +2,8 @@
 
 //! Operations on memory regions, which the core doesn't allocate itself.
 
+use core::ptr;
+
 use kernel::{
     error::from_result,
     prelude::*, //
@@ -19,6 +21,7 @@ use crate::{
         Operations,
         Pd,
         Udata,
+        Umem,
         UserRegion, //
     },
 };
@@ -38,20 +41,82 @@ impl<T: Operations> VTable<T> {
             &'a T::RegistrationData<'a>,
             &Pd<T>,
         ) -> Result<(T::Mr, MrKeys)>,
-    ) -> *mut bindings::ib_mr {
+    ) -> Result<*mut bindings::ib_mr> {
         // SAFETY: By this function's requirements.
-        let (device, pd) = unsafe { (Device::<T>::from_raw((*pd).device), Pd::from_raw(pd)) };
-        let make = || -> Result<_> {
-            // Room first, such that nothing can fail after the device knows the region.
-            let room = KBox::<Mr<T>>::new_uninit(GFP_KERNEL)?;
-            // SAFETY: By this function's requirements.
-            let (made, keys) = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
-            Ok(KBox::write(room, Mr::new(made, keys)))
-        };
-        match make() {
-            Ok(mr) => KBox::into_raw(mr).cast(),
-            Err(error) => error.to_ptr(),
+        let (core_device, pd) = unsafe { ((*pd).device, Pd::from_raw(pd)) };
+        // SAFETY: As above.
+        let device = unsafe { Device::<T>::from_raw(core_device) };
+        // Room first, such that nothing can fail after the device knows the region.
+        let room = KBox::<Mr<T>>::new_uninit(GFP_KERNEL)?;
+        // SAFETY: By this function's requirements.
+        let (made, keys) = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
+        let mr: *mut bindings::ib_mr =
+            KBox::into_raw(KBox::write(room, Mr::new(made, keys))).cast();
+        // SAFETY: It has just been made. The core writes the same, but later.
+        unsafe { (*mr).device = core_device };
+        Ok(mr)
+    }
+
+    /// What the core is given.
+    fn to_core(mr: Result<*mut bindings::ib_mr>) -> *mut bindings::ib_mr {
+        mr.unwrap_or_else(|error| error.to_ptr())
+    }
+
+    /// Returns the memory that a region's exporter may take back.
+    fn umem_of(mr: &Mr<T>) -> Option<&Umem> {
+        match T::HAS_UMEM {
+            true => T::umem(mr.data()),
+            false => None,
         }
+    }
+
+    /// Has the driver told when the memory of `mr` is taken back, and unlocks it.
+    ///
+    /// # Safety
+    ///
+    /// [`VTable::new_mr`] made `mr`, and its memory is locked by this task if it can be.
+    unsafe fn watch(mr: *mut bindings::ib_mr) {
+        // SAFETY: By this function's requirements.
+        if let Some(umem) = Self::umem_of(unsafe { Mr::from_raw(mr) }) {
+            // SAFETY: By this function's requirements. The region is there until `dereg_mr`, which
+            // ends this; no other region has the memory of a DMA buffer.
+            unsafe { umem.on_revoke(Some(Self::revoked), mr.cast()) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `cookie` is a region that [`VTable::new_mr`] made, whose memory is locked.
+    unsafe extern "C" fn revoked(cookie: *mut c_void) {
+        let mr = cookie.cast::<bindings::ib_mr>();
+        // SAFETY: By this function's requirements.
+        let device = unsafe { Device::<T>::from_raw((*mr).device) };
+        // SAFETY: As above. A device has no regions before and after it is registered.
+        unsafe { device.with_data(|_, data| T::revoke_mr(data, Mr::from_raw(mr))) };
+    }
+
+    /// Puts together what a user wants registered.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP` if it shall be accessed in the way that a handle says.
+    fn region(
+        start: u64,
+        length: u64,
+        virt_addr: u64,
+        access: c_int,
+        dmah: *mut bindings::ib_dmah,
+    ) -> Result<UserRegion> {
+        if !dmah.is_null() {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(UserRegion {
+            start,
+            length,
+            virt_addr,
+            // CAST: The rights are a set of bits.
+            access: Access::from_raw(access as u32),
+        })
     }
 
     /// # Safety
@@ -64,7 +129,7 @@ impl<T: Operations> VTable<T> {
         // CAST: The rights are a set of bits.
         let access = Access::from_raw(access as u32);
         // SAFETY: By this function's requirements.
-        unsafe { Self::new_mr(pd, |_, data, pd| T::get_dma_mr(data, pd, access)) }
+        Self::to_core(unsafe { Self::new_mr(pd, |_, data, pd| T::get_dma_mr(data, pd, access)) })
     }
 
     /// # Safety
@@ -76,11 +141,11 @@ impl<T: Operations> VTable<T> {
         max_num_sg: u32,
     ) -> *mut bindings::ib_mr {
         // SAFETY: By this function's requirements.
-        unsafe {
+        Self::to_core(unsafe {
             Self::new_mr(pd, |_, data, pd| {
                 T::alloc_mr(data, pd, MrType::try_from(mr_type)?, max_num_sg)
             })
-        }
+        })
     }
 
     /// # Safety
@@ -95,23 +160,14 @@ impl<T: Operations> VTable<T> {
         dmah: *mut bindings::ib_dmah,
         udata: *mut bindings::ib_udata,
     ) -> *mut bindings::ib_mr {
-        let region = UserRegion {
-            start,
-            length,
-            virt_addr,
-            // CAST: The rights are a set of bits.
-            access: Access::from_raw(access as u32),
-        };
+        let region = Self::region(start, length, virt_addr, access, dmah);
         // SAFETY: By this function's requirements.
-        unsafe {
+        Self::to_core(unsafe {
             Self::new_mr(pd, |device, data, pd| {
-                if !dmah.is_null() {
-                    return Err(EOPNOTSUPP);
-                }
                 let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
-                T::reg_user_mr(device, data, pd, region, &mut udata)
+                T::reg_user_mr(device, data, pd, region?, &mut udata)
             })
-        }
+        })
     }
 
     /// # Safety
@@ -127,22 +183,15 @@ impl<T: Operations> VTable<T> {
         dmah: *mut bindings::ib_dmah,
         _attrs: *mut bindings::uverbs_attr_bundle,
     ) -> *mut bindings::ib_mr {
-        let region = UserRegion {
-            start: offset,
-            length,
-            virt_addr,
-            // CAST: The rights are a set of bits.
-            access: Access::from_raw(access as u32),
-        };
+        let region = Self::region(offset, length, virt_addr, access, dmah);
         // SAFETY: By this function's requirements.
-        unsafe {
+        let mr = unsafe {
             Self::new_mr(pd, |device, data, pd| {
-                if !dmah.is_null() {
-                    return Err(EOPNOTSUPP);
-                }
-                T::reg_dmabuf_mr(device, data, pd, region, fd)
+                T::reg_dmabuf_mr(device, data, pd, region?, fd)
             })
-        }
+        };
+        // SAFETY: It is a new one, whose memory the driver has left locked.
+        Self::to_core(mr.inspect(|&mr| unsafe { Self::watch(mr) }))
     }
 
     /// # Safety
@@ -162,12 +211,12 @@ impl<T: Operations> VTable<T> {
         // CAST: Both are sets of bits.
         let change = MrChange::new(flags as u32, start, length, virt_addr, access as u32);
         // SAFETY: By this function's requirements.
-        unsafe {
+        Self::to_core(unsafe {
             Self::new_mr(pd, |device, data, pd| {
                 Udata::<T>::from_raw(udata).ok_or(EINVAL)?.no_io()?;
                 T::rereg_mr(device, data, pd, Mr::from_raw(mr), &change?)
             })
-        }
+        })
     }
 
     /// # Safety
@@ -184,8 +233,21 @@ impl<T: Operations> VTable<T> {
             if let Some(mut udata) = unsafe { Udata::<T>::from_raw(udata) } {
                 udata.no_io()?;
             }
+            // SAFETY: As above.
+            let region = unsafe { Mr::from_raw(mr) };
+            let umem = Self::umem_of(region);
+            if let Some(umem) = umem {
+                umem.lock();
+            }
             // SAFETY: As above, and this is an operation.
-            unsafe { device.with_data(|_, data| T::dereg_mr(data, Mr::from_raw(mr))) }?;
+            let gone = unsafe { device.with_data(|_, data| T::dereg_mr(data, region)) };
+            match umem {
+                // SAFETY: It has been locked above.
+                Some(umem) if gone.is_ok() => unsafe { umem.on_revoke(None, ptr::null_mut()) },
+                Some(umem) => umem.unlock(),
+                None => (),
+            }
+            gone?;
             // SAFETY: The core's part is at offset 0 of what `new_mr` leaked from a box.
             drop(unsafe { KBox::from_raw(mr.cast::<Mr<T>>()) });
             Ok(0)
