@@ -180,6 +180,7 @@ impl E810 {
                     const VALID: u32 = 1 << 31;
                     VALID | u32::from(cx.interrupts.count().saturating_sub(1)) << 12
                 }
+                Active::PriorityClasses => self.scheduler.ets().classes(),
                 Active::FilterSpace => self.resources.filter_space(),
                 // A reset is done as soon as it is asked for.
                 Active::FunctionReset | Active::ResetTrigger => 0,
@@ -227,7 +228,11 @@ impl E810 {
                     cx.violation("register", format!("GLINT_DYN_CTL({index}) written"));
                 }
             }
-            Active::Oicr | Active::VectorRange | Active::FilterSpace | Active::ResetStatus => {}
+            Active::Oicr
+            | Active::VectorRange
+            | Active::PriorityClasses
+            | Active::FilterSpace
+            | Active::ResetStatus => {}
             Active::OicrEnable => cx.interrupts.set_other_enabled(value),
             Active::OicrControl => cx.interrupts.set_other_control(value),
             Active::FunctionReset => {

@@ -42,6 +42,8 @@ pub enum Active {
     OicrControl,
     /// PFINT_ALLOC: the vectors that the function has.
     VectorRange,
+    /// PRTDCB_TUP2TC: the traffic class of each user priority.
+    PriorityClasses,
     /// PFQF_FD_SIZE: flow-director filters that the function has taken.
     FilterSpace,
     /// PFGEN_CTRL: function reset.
@@ -200,8 +202,7 @@ pub static TABLE: &[Spec] = &[
     active("PFINT_OICR_CTL", 0x16ca80, 1, A::OicrControl),
     storage("GLINT_CTL", 0x16cc54, 1),
     active("PFINT_ALLOC", 0x1d2600, 1, A::VectorRange),
-    // Every user priority belongs to traffic class 0.
-    constant("PRTDCB_TUP2TC", 0x1d26c0, 0),
+    active("PRTDCB_TUP2TC", 0x1d26c0, 1, A::PriorityClasses),
     constant("PRTMAC_HSEC_CTL_TX_PAUSE_QUANTA", 0x1e37e0, 0),
     constant("PRTMAC_HSEC_CTL_TX_PAUSE_REFRESH", 0x1e3900, 0),
     storage("GL_PREEXT_L2_PMASK0", 0x20f0fc, 3),

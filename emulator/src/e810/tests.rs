@@ -266,6 +266,7 @@ fn traffic_classes_are_made_as_the_driver_asks() {
     // Priorities 0 to 2 in class 0, 3 and 4 in 1, the others in 2.
     let priorities = 1 << 9 | 1 << 12 | 2 << 15 | 2 << 18 | 2 << 21;
     assert_eq!((three[0], le32(&three, 4)), (7, priorities));
+    assert_eq!(driver.read("PRTDCB_TUP2TC", 0), priorities);
     assert_eq!(three[8..16], [50, 30, 20, 0, 0, 0, 0, 0]);
     assert_eq!(le32(&three, 32), node);
     let (second, third) = (le32(&three, 36), le32(&three, 40));

@@ -67,6 +67,11 @@ impl Ets {
         class == 0 || self.class.iter().any(|&c| usize::from(c) == class)
     }
 
+    /// The classes of all user priorities, three bits each.
+    pub fn classes(&self) -> u32 {
+        (self.class.iter().rev()).fold(0, |classes, &class| classes << 3 | u32::from(class))
+    }
+
     /// The class of a VLAN tag's priority.
     pub fn class_of(&self, tag: u16) -> u8 {
         self.class

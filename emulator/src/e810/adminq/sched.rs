@@ -248,9 +248,7 @@ impl Scheduler {
         command.buffer.fill(0);
         command.put_buffer(8, &self.ets.share);
         command.put_buffer(32, &[0xff; 32]);
-        let priorities = self.ets.class.iter().rev();
-        let priorities = priorities.fold(0, |all, &class| all << 3 | u32::from(class));
-        command.put_buffer(4, &priorities.to_le_bytes());
+        command.put_buffer(4, &self.ets.classes().to_le_bytes());
         let mut valid = 0u8;
         for (class, node) in self.classes.iter().enumerate() {
             if let Some(id) = node.filter(|id| self.ets.uses(class) && self.nodes.contains_key(id))
