@@ -31,6 +31,7 @@ struct ic_options {
 	bool fastreg;	/* the peer's key comes from a fast registration */
 	bool bench;	/* costs instead of correctness */
 	bool ipv6;	/* connect by an IPv6 address */
+	const char *cases;	/* situations to try, and nothing else */
 	unsigned int max_wr;	/* most work requests that the table asks for */
 };
 
@@ -94,6 +95,7 @@ void ic_report_reset(void);
 int ic_check_sizes(struct ib_device *dev, const struct ic_options *opt);
 
 /* link.c */
+void ic_init_end(struct ic_end *end, struct ib_device *dev);
 int ic_find_address(struct ic_end *end, bool ipv6);
 int ic_open(struct ic_end *end, enum ib_poll_context poll, bool share_cq,
 	    const struct ic_options *opt);
@@ -109,6 +111,10 @@ int ic_register(struct ic_end *end);
 int ic_exchange(struct ic_end *from, struct ic_end *to,
 		const struct ic_options *opt, u64 seed);
 int ic_drain(struct ic_end *end, bool by_hand);
+
+/* cases.c */
+void ic_run_cases(struct ic_end *a, struct ic_end *b, struct ib_device *dev,
+		  const char *rows);
 
 /* bench.c */
 int ic_bench(struct ic_end *a, struct ic_end *b);

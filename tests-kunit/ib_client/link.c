@@ -17,6 +17,14 @@
 
 #include "ib_client.h"
 
+void ic_init_end(struct ic_end *end, struct ib_device *dev)
+{
+	memset(end, 0, sizeof(*end));
+	end->dev = dev;
+	end->name = dev_name(&dev->dev);
+	end->port = rdma_start_port(dev);
+}
+
 /*
  * The first RoCEv2 GID of the wanted family; an address that somebody assigned
  * is better than the link-local one, which every interface has.

@@ -55,6 +55,10 @@ static bool bench;
 module_param(bench, bool, 0444);
 MODULE_PARM_DESC(bench, "Print what calls cost, and check nothing else");
 
+static char *cases = "";
+module_param(cases, charp, 0444);
+MODULE_PARM_DESC(cases, "Comma-separated situations of tests/rows to try, and nothing else");
+
 static unsigned int max_wr = 16384;
 module_param(max_wr, uint, 0444);
 MODULE_PARM_DESC(max_wr, "Most work requests that the table asks for (software devices allow a million)");
@@ -121,14 +125,6 @@ static struct ib_client ic_client = {
 	.add = ic_add,
 	.remove = ic_remove,
 };
-
-static void ic_init_end(struct ic_end *end, struct ib_device *dev)
-{
-	memset(end, 0, sizeof(*end));
-	end->dev = dev;
-	end->name = dev_name(&dev->dev);
-	end->port = rdma_start_port(dev);
-}
 
 /* With the mutex held: the devices that have an active port and a GID. */
 static unsigned int ic_ready(struct ic_end *end, struct ib_device **ready)
@@ -221,6 +217,10 @@ static void ic_judge(struct ib_device **ready, unsigned int n,
 		ic_fail("out of memory");
 		return;
 	}
+	if (*opt->cases) {
+		ic_run_cases(&ends[0], &ends[1], ready[0], opt->cases);
+		return;
+	}
 	if (opt->bench) {
 		ic_link(&ends[0], &ends[1], ready[0], ready[0], IB_POLL_DIRECT,
 			opt);
@@ -278,6 +278,7 @@ static int __init ic_init(void)
 		.fastreg = fastreg,
 		.bench = bench,
 		.ipv6 = ipv6,
+		.cases = cases,
 		.max_wr = max_wr,
 	};
 	int err;

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """In the virtual machine: a process with the first device open.
-  cases-user.py traffic|many|mmap
+  cases-user.py traffic|many|mmap|flood
   cases-user.py hold|busy|steps FIFO
 """
 import ctypes
-import glob
 import mmap
 import os
 import struct
@@ -14,7 +13,7 @@ import time
 
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr, GlobalRoute
-from pyverbs.cq import CQ
+from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
 from pyverbs.mr import MR
 from pyverbs.pd import PD
@@ -22,28 +21,26 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
-PAGE = 4096
+import uverbs
+from harness import PAGE, devices
 
-
-def device():
-    paths = sorted(glob.glob("/sys/class/infiniband/*"), key=lambda p: os.path.realpath(p + "/device"))
-    return next(os.path.basename(path) for path in paths if "null" not in path)
+DEVICE = devices()[0]
 
 
 class End:
-    def __init__(self, context, qps=1):
+    def __init__(self, context, qps=1, channel=None):
         self.context = context
         self.pd = PD(context)
-        self.cq = CQ(context, 64)
+        self.cq = CQ(context, 64, None, channel)
         self.mr = MR(self.pd, PAGE, 7)
         cap = QPCap(max_send_wr=8, max_recv_wr=8)
         self.qps = [QP(self.pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=self.cq, rcq=self.cq, sq_sig_all=1, cap=cap)) for _ in range(qps)]
 
-    def connect(self, peer):
+    def connect(self, peer, traffic_class=0, gid=0):
         at = QPAttr(port_num=1)
         at.qp_access_flags, at.path_mtu, at.dest_qp_num = 7, e.IBV_MTU_1024, peer.qps[0].qp_num
         at.min_rnr_timer, at.timeout, at.retry_cnt, at.rnr_retry = 12, 14, 7, 7
-        route = GlobalRoute(dgid=self.context.query_gid(1, 0), sgid_index=0, hop_limit=64)
+        route = GlobalRoute(dgid=self.context.query_gid(1, gid), sgid_index=gid, hop_limit=64, traffic_class=traffic_class)
         at.ah_attr = AHAttr(gr=route, is_global=1, port_num=1)
         self.qps[0].to_rts(at)
 
@@ -55,11 +52,11 @@ class End:
         self.qps[0].post_recv(RecvWR(wr_id=2, num_sge=1, sg=[SGE(self.mr.buf, PAGE, self.mr.lkey)]))
 
 
-def pair():
-    context = Context(name=device())
+def pair(**path):
+    context = Context(name=DEVICE)
     a, b = End(context), End(context)
-    a.connect(b)
-    b.connect(a)
+    a.connect(b, **path)
+    b.connect(a, **path)
     return a, b
 
 
@@ -82,9 +79,30 @@ def traffic():
 
 
 def many():
-    end = End(Context(name=device()), 100)
+    end = End(Context(name=DEVICE), 100)
     print("ready", len(end.qps), flush=True)
     time.sleep(1000)
+
+
+def flood():
+    """Many events of completions, until the device is gone."""
+    context = Context(name=DEVICE)
+    channel = CompChannel(context)
+    ends = []
+    for _ in range(8):
+        pair_of = [End(context, channel=channel), End(context, channel=channel)]
+        pair_of[0].connect(pair_of[1])
+        pair_of[1].connect(pair_of[0])
+        ends.append(pair_of)
+    print("ready", flush=True)
+    while True:
+        for a, b in ends:
+            a.cq.req_notify()
+            b.cq.req_notify()
+            b.recv()
+            a.send()
+            a.cq.poll(4)
+            b.cq.poll(4)
 
 
 def busy(fifo):
@@ -100,15 +118,20 @@ def busy(fifo):
 
 
 def steps(fifo):
-    a, b = pair()
+    # An IPv4 address stays when the interface goes down. By their type of
+    # service the second ones have priority 6.
+    context = Context(name=DEVICE)
+    gid = next(i for i in range(32) if context.query_gid(1, i).gid.startswith("0000:0000:0000:0000:0000:ffff"))
+    pairs = [pair(gid=gid), pair(gid=gid, traffic_class=0x10)]
     print("ready", flush=True)
     with open(fifo, encoding="ascii") as f:
         for number, _ in enumerate(f, 1):
-            b.recv()
-            a.send()
-            for cq in (a.cq, b.cq):
-                wc = await_one(cq)
-                assert wc.status == e.IBV_WC_SUCCESS, wc.status
+            for a, b in pairs:
+                b.recv()
+                a.send()
+                for cq in (a.cq, b.cq):
+                    wc = await_one(cq)
+                    assert wc.status == e.IBV_WC_SUCCESS, wc.status
             print("step", number, flush=True)
 
 
@@ -140,19 +163,9 @@ def hold(fifo):
     os._exit(0)
 
 
-def uverbs():
-    for path in glob.glob("/sys/class/infiniband_verbs/uverbs*"):
-        if open(path + "/ibdev", encoding="ascii").read().strip() == device():
-            return os.open("/dev/infiniband/" + os.path.basename(path), os.O_RDWR | os.O_CLOEXEC)
-    raise AssertionError("no character device")
-
-
-def context_of(fd):
-    """Opens the device by hand (ib_user_verbs.h, irdma-abi.h); the offset of the doorbell page."""
-    room = ctypes.create_string_buffer(88)
-    request = struct.pack("<QIB3xQ", ctypes.addressof(room), 0, 5, 0)
-    os.write(fd, struct.pack("<IHH", 0, (8 + len(request)) // 4, 88 // 4) + request)
-    return struct.unpack_from("<Q", room.raw, 8 + 24)[0]
+def context_of(context):
+    """Opens the device by hand (irdma-abi.h); the offset of the doorbell page."""
+    return struct.unpack_from("<Q", context.get_context(struct.pack("<IB3xQ", 0, 5, 0), 80), 24)[0]
 
 
 def maps():
@@ -171,9 +184,10 @@ def maps():
     def refuse(what, *args):
         assert attempt(*args) is None, f"{what} was mapped"
 
-    fd, other = uverbs(), uverbs()
+    mine, foreigner = uverbs.Context(DEVICE, False), uverbs.Context(DEVICE, False)
+    fd, other = mine.fd, foreigner.fd
     refuse("a page without a context", fd, 0)
-    key, foreign = context_of(fd), context_of(other)
+    key, foreign = context_of(mine), context_of(foreigner)
     assert attempt(other, foreign) is not None, "the other's page was not mapped"
     page = attempt(fd, key)
     assert page is not None, "the doorbell page was not mapped"
@@ -195,10 +209,10 @@ def maps():
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0, "a child that has the page"
     # The mapping outlives the file descriptor, and nobody minds.
-    os.close(fd)
+    mine.close()
     libc.munmap(page, PAGE)
-    os.close(other)
+    foreigner.close()
 
 
-{"traffic": traffic, "many": many, "mmap": maps, "hold": lambda: hold(sys.argv[2]), "busy": lambda: busy(sys.argv[2]),
+{"traffic": traffic, "many": many, "mmap": maps, "flood": flood, "hold": lambda: hold(sys.argv[2]), "busy": lambda: busy(sys.argv[2]),
  "steps": lambda: steps(sys.argv[2])}[sys.argv[1]]()

@@ -1,101 +1,37 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """In the virtual machine: situations of which users have told, with what must hold. TAP lines.
-
-A case that the stock driver is known to fail says how; `never` says why it may not even try.
-  cases.py stock|rust
+  cases.py stock|rust [WORD_OF_A_NAME]...
 """
 import ctypes
-import errno
-import glob
-import json
+import fcntl
 import mmap
 import os
 import random
+import struct
 import subprocess
 import sys
 import time
-import traceback
 
 import pyverbs.enums as e
 from pyverbs.addr import AH, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
-from pyverbs.mr import MR
+from pyverbs.mr import MR, DmaBufMR
 from pyverbs.pd import PD
-from pyverbs.pyverbs_error import PyverbsError, PyverbsRDMAError
+from pyverbs.pyverbs_error import PyverbsError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
+from harness import ALL, CREATE_AH, CREATE_QP, FLUSH_WQES, PAGE, REG_MR, Scattered, \
+    case, devices, emulator, fail_command, fault, in_use, outcome, poll, run, same, statuses
+from uverbs import REREG_MR
+
 DRIVER = sys.argv[1]
-PAGE = 4096
 GID = 0  # The link-local address, as RoCEv2.
 QKEY = 0x11111111
-ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-# Opcodes of the control queue.
-CREATE_QP, REG_MR, DEALLOC_STAG, CREATE_AH, FLUSH_WQES = 0x00, 0x0a, 0x0d, 0x1c, 0x22
-
-cases = []
-
-
-def case(name, stock=None, never=None):
-    def add(f):
-        cases.append((name, f, stock, never))
-        return f
-    return add
-
-
-def same(got, wanted, what=""):
-    if got != wanted:
-        raise AssertionError(f"{what} got {got!r}, wanted {wanted!r}")
-
-
-def outcome(f):
-    """'ok', or the name of the error."""
-    try:
-        thing = f()
-    except PyverbsRDMAError as error:
-        return {errno.EOPNOTSUPP: "EOPNOTSUPP"}.get(error.error_code, errno.errorcode.get(error.error_code, str(error)))
-    except OSError as error:
-        return errno.errorcode[error.errno]
-    if hasattr(thing, "close"):
-        thing.close()
-    return "ok"
-
-
-def devices():
-    paths = glob.glob("/sys/class/infiniband/*")
-    return [os.path.basename(p) for p in sorted(paths, key=lambda p: os.path.realpath(p + "/device")) if "null" not in p]
-
-
 A, B = devices()[:2]
-
-
-def emulator(**request):
-    """As scripts/guest/emulator, without the time that a process takes."""
-    with open("/dev/virtio-ports/emulator.control", "r+b", buffering=0) as port:
-        port.write(json.dumps(request).encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n"):
-            answer += port.read(4096)
-    if not json.loads(answer)["ok"]:
-        raise AssertionError(answer)
-
-
-def fault(point, key, action, times=1, skip=0):
-    emulator(cmd="fault", port=0, rule={"point": point, "key": key, "times": times, "skip": skip, "action": action})
-
-
-def in_use():
-    """What debugfs says of both functions; nothing for the stock driver."""
-    out = {}
-    for path in glob.glob("/sys/kernel/debug/irdma_rs/*/tables"):
-        for line in open(path):
-            name, used = line.split()[:2]
-            if name not in ("arp", "segment"):
-                out[name] = out.get(name, 0) + int(used)
-    return out
 
 
 class Port:
@@ -159,21 +95,6 @@ def pair(b=A, **more):
     return one, other
 
 
-def poll(cq, n=1, seconds=10):
-    out = []
-    end = time.time() + seconds
-    while len(out) < n and time.time() < end:
-        count, wcs = cq.poll(n - len(out))
-        out += wcs
-        if not count:
-            time.sleep(0.002)
-    return out
-
-
-def statuses(cq, n=1, seconds=10):
-    return [e.ibv_wc_status(wc.status).name.removeprefix("IBV_WC_") for wc in poll(cq, n, seconds)]
-
-
 @case("Q-06: a flush gives each request back once and in order, whatever lies between them")
 def _():
     a, b = pair(depth=64, cqe=256)
@@ -213,7 +134,7 @@ def _():
 def _():
     port = Port()
     before = in_use()
-    fault("cqp_command", CREATE_QP, {"fail": 0xffff8006}, times=30)
+    fail_command(CREATE_QP, 30)
     for _ in range(30):
         init = QPInitAttr(qp_type=e.IBV_QPT_RC, scq=port.scq, rcq=port.rcq, cap=QPCap(max_send_wr=4, max_recv_wr=4))
         same(outcome(lambda: QP(port.pd, init)) != "ok", True, "it was made:")
@@ -263,18 +184,6 @@ def _():
     port.close()
 
 
-class Scattered:
-    """Memory whose pages do not follow each other."""
-
-    def __init__(self, pages):
-        self.memory = mmap.mmap(-1, pages * PAGE)
-        for first in (1, 0):
-            for page in range(first, pages, 2):
-                self.memory[page * PAGE] = 0
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.length = pages * PAGE
-
-
 @case("M-04: a registration anew that the device refuses frees the page list once",
       never="it frees the list twice")
 def _():
@@ -282,7 +191,7 @@ def _():
     small, large = Scattered(4), Scattered(600)
     before = in_use()
     mr = MR(b.pd, small.length, ALL, address=small.address)
-    fault("cqp_command", REG_MR, {"fail": 0xffff8006})
+    fail_command(REG_MR)
     try:
         mr.rereg(e.IBV_REREG_MR_CHANGE_TRANSLATION, None, large.address, large.length, 0)
         raise AssertionError("it succeeded")
@@ -428,7 +337,7 @@ def _():
     ah = AH(port.pd, attr=port.route(port))
     same(0.3 < time.time() - begin < 4, True, "the delay")
     ah.close()
-    fault("cqp_command", CREATE_AH, {"fail": 0xffff8006})
+    fail_command(CREATE_AH)
     same(outcome(lambda: AH(port.pd, attr=port.route(port))) != "ok", True, "it was made:")
     same(in_use(), before)
     port.close()
@@ -478,23 +387,122 @@ def _():
     port.close()
 
 
-failed = 0
-for name, f, stock, never in cases:
-    if len(sys.argv) > 2 and not any(word in name for word in sys.argv[2:]):
-        continue
-    if DRIVER == "stock" and never:
-        print(f"ok - {DRIVER}: {name} # SKIP known: {never}")
-        continue
-    try:
-        f()
-        print(f"ok - {DRIVER}: {name}")
-    except Exception:  # pylint: disable=broad-except
-        if DRIVER == "stock" and stock:
-            print(f"ok - {DRIVER}: {name} # SKIP known: {stock}")
-            continue
-        failed += 1
-        print(f"not ok - {DRIVER}: {name}")
-        for line in traceback.format_exc().splitlines()[-6:]:
-            print(f"#   {line}")
-        emulator(cmd="clear_faults", port=0)
-sys.exit(1 if failed else 0)
+HUGE = 2 << 20
+
+
+class Huge:
+    """Addresses of huge pages in the given order, of which each may come more than once, so that
+    there may be more of them than the machine has memory."""
+
+    def __init__(self, order):
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+        pages = max(order) + 1
+        with open("/proc/sys/vm/nr_hugepages", "w", encoding="ascii") as file:
+            file.write(str(pages))
+        file = os.memfd_create("huge", os.MFD_HUGETLB | os.MFD_HUGE_2MB)
+        os.ftruncate(file, pages * HUGE)
+        self.memory = mmap.mmap(file, pages * HUGE)
+        self.length = len(order) * HUGE
+        none = libc.mmap(None, self.length + HUGE, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE, -1, 0)
+        self.address = -(-none // HUGE) * HUGE
+        fixed = 0x10
+        for place, page in enumerate(order):
+            got = libc.mmap(self.address + place * HUGE, HUGE, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | fixed, file, page * HUGE)
+            same(got, self.address + place * HUGE)
+        os.close(file)
+
+
+@case("M-10: a region of 6 GiB of huge pages is what it is beyond 4 GiB, too")
+def _():
+    # Where 32 bits wrap, the order is another one than at the beginning.
+    order = [n % 3 for n in range(2048)] + [3 + n % 2 for n in range(1024)]
+    huge = Huge(order)
+    a, b = pair()
+    before = in_use()
+    mr = MR(b.pd, huge.length, ALL, address=huge.address)
+    for place in (0, 1, 2, 511, 512, 2047, 2048, 2049, 2050, 3000, 3071):
+        text = b"place %04d" % place
+        at = place * HUGE + 12345 + place
+        a.mr.write(text, len(text))
+        a.send(1, [a.piece(0, len(text))], opcode=e.IBV_WR_RDMA_WRITE, remote=(mr.rkey, huge.address + at))
+        same(statuses(a.scq), ["SUCCESS"], f"place {place}:")
+        here = order[place] * HUGE + 12345 + place
+        same(huge.memory[here:here + len(text)], text, f"place {place}:")
+        a.send(2, [a.piece(4096, len(text))], opcode=e.IBV_WR_RDMA_READ, remote=(mr.rkey, huge.address + at))
+        same(statuses(a.scq), ["SUCCESS"], f"place {place}:")
+        same(a.mr.read(len(text), 4096), text, f"place {place}:")
+    mr.close()
+    same(in_use(), before)
+    a.close()
+    b.close()
+
+
+def rereg_access(context, mr, access):
+    """Registers anew with other rights, by hand: the library does so with plain memory only."""
+    room = ctypes.create_string_buffer(8)
+    request = struct.pack("<QIIQQQII", ctypes.addressof(room), mr.handle, e.IBV_REREG_MR_CHANGE_ACCESS, 0, 0, 0, 0, access)
+    os.write(context.cmd_fd, struct.pack("<IHH", REREG_MR, (8 + len(request)) // 4, len(room) // 4) + request)
+
+
+def lend(pages):
+    """A DMA buffer of the module dmabuf_lender; a function that takes it back."""
+    lender = os.open("/dev/dmabuf_lender", os.O_RDWR | os.O_CLOEXEC)
+    buffer = fcntl.ioctl(lender, 0x4c01, pages)
+    return buffer, lambda: fcntl.ioctl(lender, 0x4c02, buffer)
+
+
+@case("a DMA buffer that its owner takes back is out of the device's reach")
+def _():
+    before = in_use()
+    for _ in range(2):
+        a, b = pair()
+        buffer, take_back = lend(64)
+        mr = DmaBufMR(b.pd, 64 * PAGE, ALL, buffer, 0)
+        view = mmap.mmap(buffer, 64 * PAGE)
+        same(outcome(lambda: rereg_access(b.context, mr, e.IBV_ACCESS_LOCAL_WRITE)), "EOPNOTSUPP", "anew:")
+        a.mr.write("lent", 4)
+        a.send(1, [a.piece(0, 4)], opcode=e.IBV_WR_RDMA_WRITE, remote=(mr.rkey, 5 * PAGE))
+        same(statuses(a.scq), ["SUCCESS"])
+        same(view[5 * PAGE:5 * PAGE + 4], b"lent")
+        used = in_use()
+        take_back()
+        a.send(2, [a.piece(0, 4)], opcode=e.IBV_WR_RDMA_WRITE, remote=(mr.rkey, 9 * PAGE))
+        same(statuses(a.scq), ["REM_ACCESS_ERR"])
+        same(view[9 * PAGE:9 * PAGE + 4], bytes(4))
+        # The key is nobody else's until the region is gone.
+        same(in_use().get("mr"), used.get("mr"))
+        mr.close()
+        same(outcome(lambda: DmaBufMR(b.pd, 64 * PAGE, ALL, buffer, 0)), "ENODEV")
+        view.close()
+        os.close(buffer)
+        # One that is gone before it is taken back, and one that the device does not want.
+        buffer, take_back = lend(3)
+        DmaBufMR(b.pd, 3 * PAGE, ALL, buffer, 0).close()
+        fail_command(REG_MR)
+        same(outcome(lambda: DmaBufMR(b.pd, 3 * PAGE, ALL, buffer, 0)) != "ok", True, "refused by the device:")
+        take_back()
+        os.close(buffer)
+        a.close()
+        b.close()
+    same(in_use(), before)
+
+
+@case("interrupts of completions are meant for one CPU each")
+def _():
+    found = 0
+    with open("/proc/interrupts", encoding="ascii") as file:
+        for line in file:
+            number, name = line.split()[0].rstrip(":"), line.split()[-1]
+            if not name.startswith("irdma-"):
+                continue
+            with open(f"/proc/irq/{number}/affinity_hint", encoding="ascii") as hint:
+                mask = int(hint.read().replace(",", ""), 16)
+            kind, _, queue = name.rpartition("-")
+            same(mask, 1 << int(queue) if kind.endswith("CEQ") else 0, f"{name}:")
+            found += 1
+    same(found >= 4, True, f"{found} interrupts:")
+
+
+sys.exit(run(DRIVER, sys.argv[2:]))

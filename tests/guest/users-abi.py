@@ -4,140 +4,28 @@
 spoken by hand, so that it can be spoken wrongly. Prints TAP lines.
   users-abi.py stock|rust DEVICE
 """
-import ctypes
-import errno
-import mmap
-import os
 import struct
 import sys
-import traceback
+
+import uverbs
+from harness import PAGE, case, outcome, run, same
+from uverbs import ATTACH_MCAST, CQ_RING, CREATE_SRQ, DETACH_MCAST, QP_RINGS, RESIZE_CQ, UD
 
 DRIVER, NAME = sys.argv[1:3]
-PAGE = 4096
-# include/uapi/rdma/ib_user_verbs.h, enum ib_uverbs_write_cmds
-GET_CONTEXT, ALLOC_PD, DEALLOC_PD, REG_MR, DEREG_MR = 0, 3, 4, 9, 13
-CREATE_CQ, RESIZE_CQ, DESTROY_CQ, CREATE_QP, DESTROY_QP, ATTACH_MCAST, DETACH_MCAST = 18, 19, 20, 24, 27, 30, 31
-# include/uapi/rdma/irdma-abi.h
-MEMORY, QP_RINGS, CQ_RING = 0, 1, 2
-RC, UD = 2, 4
-
-cases = []
 
 
-def case(name, never=None):
-    """A case. What the stock driver does otherwise, so that it may not even try, is in `never`."""
-    def add(f):
-        cases.append((name, f, never))
-        return f
-    return add
-
-
-def same(got, wanted, what=""):
-    if got != wanted:
-        raise AssertionError(f"{what} got {got!r}, wanted {wanted!r}")
-
-
-def result(f):
-    """'ok', or the name of the error."""
-    try:
-        f()
-    except OSError as error:
-        return {errno.EOPNOTSUPP: "EOPNOTSUPP"}.get(error.errno, errno.errorcode[error.errno])
-    return "ok"
-
-
-class Context:
-    """The device, opened once."""
-
-    def __init__(self, open_it=True):
-        names = [d for d in os.listdir("/sys/class/infiniband_verbs") if d.startswith("uverbs")]
-        node = next(d for d in names if open(f"/sys/class/infiniband_verbs/{d}/ibdev").read().strip() == NAME)
-        self.fd = os.open(f"/dev/infiniband/{node}", os.O_RDWR | os.O_CLOEXEC)
-        self.kept = []
-        if open_it:
-            self.get_context(struct.pack("<IB3xQ", 0, 5, 1), 80)
-
-    def write(self, command, payload, out=0):
-        header = struct.pack("<IHH", command, (8 + len(payload)) // 4, out // 4)
-        os.write(self.fd, header + payload)
-
-    def call(self, command, core, core_out, driver, driver_out):
-        """Issues a command, returns the core's and the driver's part of the response."""
-        room = ctypes.create_string_buffer(b"\xaa" * (core_out + driver_out), core_out + driver_out)
-        self.write(command, struct.pack("<Q", ctypes.addressof(room)) + core + driver, len(room))
-        return room.raw[:core_out], room.raw[core_out:]
-
-    def get_context(self, driver, driver_out):
-        core, answer = self.call(GET_CONTEXT, b"", 8, driver, driver_out)
-        os.close(struct.unpack("<II", core)[0])
-        return answer
-
-    def alloc_pd(self, driver=b"", driver_out=8):
-        core, answer = self.call(ALLOC_PD, b"", 4, driver, driver_out)
-        return struct.unpack("<I", core)[0], answer
-
-    def dealloc_pd(self, pd):
-        self.write(DEALLOC_PD, struct.pack("<I", pd))
-
-    def memory(self, pages):
-        memory = mmap.mmap(-1, pages * PAGE)
-        self.kept.append(memory)
-        return ctypes.addressof(ctypes.c_char.from_buffer(memory))
-
-    def reg_mr(self, pd, start, length, driver):
-        core, _ = self.call(REG_MR, struct.pack("<QQQII", start, length, start, pd, 1), 12, driver, 0)
-        return struct.unpack("<III", core)[0]
-
-    def dereg_mr(self, mr):
-        self.write(DEREG_MR, struct.pack("<I", mr))
-
-    def cq_memory(self, pd, pages=1):
-        """Registers a ring and a shadow area; both addresses and both handles."""
-        ring, shadow = self.memory(pages), self.memory(1)
-        return ring, shadow, \
-            self.reg_mr(pd, ring, pages * PAGE, struct.pack("<HHHH", CQ_RING, pages, 0, 0)), \
-            self.reg_mr(pd, shadow, PAGE, struct.pack("<HHHH", CQ_RING, 1, 0, 0))
-
-    def create_cq(self, cqe, driver, driver_out=8):
-        core, answer = self.call(CREATE_CQ, struct.pack("<QIIiI", 0, cqe, 0, -1, 0), 8, driver, driver_out)
-        return struct.unpack("<II", core)[0], answer
-
-    def destroy_cq(self, cq):
-        self.call(DESTROY_CQ, struct.pack("<II", cq, 0), 8, b"", 0)
-
-    def new_cq(self, pd, pages=1, cqe=64):
-        ring, shadow, _, _ = self.cq_memory(pd, pages)
-        return self.create_cq(cqe, struct.pack("<QQ", ring, shadow))[0]
-
-    def qp_memory(self, pd, send=4, recv=1):
-        """Registers rings and shadow area. The smallest send ring has 512 quanta, as some are reserved."""
-        start = self.memory(send + recv + 1)
-        return start, self.reg_mr(pd, start, (send + recv + 1) * PAGE, struct.pack("<HHHH", QP_RINGS, 0, recv, send))
-
-    def create_qp(self, pd, cq, start, kind=RC, send=8, recv=8, sge=1, inline=0, driver=None, driver_out=24):
-        core = struct.pack("<QIIIIIIIIIBBBB", 0, pd, cq, cq, 0, send, recv, sge, sge, inline, 0, kind, 0, 0)
-        driver = struct.pack("<QQQQ", start, 0, 0, 0) if driver is None else driver
-        core, answer = self.call(CREATE_QP, core, 32, driver, driver_out)
-        return struct.unpack("<8I", core)[0], answer
-
-    def destroy_qp(self, qp):
-        self.call(DESTROY_QP, struct.pack("<II", qp, 0), 4, b"", 0)
-
-    def mcast(self, command, qp, group):
-        self.write(command, group + struct.pack("<IHH", qp, 0, 0))
-
-    def close(self):
-        os.close(self.fd)
+def Context(open_it=True):
+    return uverbs.Context(NAME, open_it)
 
 
 def sweep(f, driver, least, known):
     """What lengths of a request must give: f takes the request."""
     for length in range(0, len(driver) + 20, 4):
         request = (driver + bytes(64))[:length]
-        same(result(lambda: f(request)), "EINVAL" if length < least else "ok", f"{length} bytes:")
+        same(outcome(lambda: f(request)), "EINVAL" if length < least else "ok", f"{length} bytes:")
     for length in (known + 4, known + 32):
         request = (driver + bytes(64))[:length - 4] + b"\x01\0\0\0"
-        same(result(lambda: f(request)), "EOPNOTSUPP", f"{length} bytes, dirty:")
+        same(outcome(lambda: f(request)), "EOPNOTSUPP", f"{length} bytes, dirty:")
 
 
 @case("U-01: lengths of the request to open the device")
@@ -153,12 +41,12 @@ def _():
     sweep(one, good, 8, 16)
     context = Context(False)
     # Nothing is kept of what failed.
-    same(result(lambda: context.get_context(good[:4], 80)), "EINVAL")
-    same(result(lambda: context.get_context(struct.pack("<IB3xQ", 0, 9, 0), 80)), "EINVAL")
-    same(result(lambda: context.get_context(struct.pack("<IB3xQ", 0, 5, 1 << 20), 80)), "EOPNOTSUPP")
+    same(outcome(lambda: context.get_context(good[:4], 80)), "EINVAL")
+    same(outcome(lambda: context.get_context(struct.pack("<IB3xQ", 0, 9, 0), 80)), "EINVAL")
+    same(outcome(lambda: context.get_context(struct.pack("<IB3xQ", 0, 5, 1 << 20), 80)), "EOPNOTSUPP")
     answer = context.get_context(good, 120)
     same(answer[80:], bytes(40), "the end of the response")
-    same(result(lambda: context.get_context(good, 80)), "EINVAL")
+    same(outcome(lambda: context.get_context(good, 80)), "EINVAL")
     context.close()
 
 
@@ -166,12 +54,12 @@ def _():
 def _():
     context = Context()
     for room in (0, 4):
-        same(result(lambda: context.alloc_pd(driver_out=room)), "EINVAL", f"room for {room}:")
+        same(outcome(lambda: context.alloc_pd(driver_out=room)), "EINVAL", f"room for {room}:")
     pd, answer = context.alloc_pd(driver_out=24)
     same(answer[4:], bytes(20), "the end of the response")
     context.dealloc_pd(pd)
-    same(result(lambda: context.alloc_pd(bytes(16))), "ok", "zeroes:")
-    same(result(lambda: context.alloc_pd(b"\x01" + bytes(15))), "EOPNOTSUPP", "dirty:")
+    same(outcome(lambda: context.alloc_pd(bytes(16))), "ok", "zeroes:")
+    same(outcome(lambda: context.alloc_pd(b"\x01" + bytes(15))), "EOPNOTSUPP", "dirty:")
     context.close()
 
 
@@ -186,11 +74,11 @@ def _():
         context.destroy_cq(cq)
         return answer
     for length in (0, 4):
-        same(result(lambda: one(lambda r: r[:length])), "EINVAL", f"{length} bytes:")
-    same(result(lambda: one(lambda r: r + bytes(16))), "ok", "zeroes behind:")
-    same(result(lambda: one(lambda r: r + bytes(12) + b"\x01\0\0\0")), "EOPNOTSUPP", "dirty:")
+        same(outcome(lambda: one(lambda r: r[:length])), "EINVAL", f"{length} bytes:")
+    same(outcome(lambda: one(lambda r: r + bytes(16))), "ok", "zeroes behind:")
+    same(outcome(lambda: one(lambda r: r + bytes(12) + b"\x01\0\0\0")), "EOPNOTSUPP", "dirty:")
     for room in (0, 4):
-        same(result(lambda: one(lambda r: r, room)), "EINVAL", f"room for {room}:")
+        same(outcome(lambda: one(lambda r: r, room)), "EINVAL", f"room for {room}:")
     same(one(lambda r: r, 24)[8:], bytes(16), "the end of the response")
     context.close()
 
@@ -204,9 +92,9 @@ def _():
     def one(request):
         context.dereg_mr(context.reg_mr(pd, start, PAGE, request))
     sweep(one, bytes(8), 8, 8)
-    same(result(lambda: one(struct.pack("<HHHH", 7, 0, 0, 0))), "EINVAL", "kind 7:")
-    same(result(lambda: one(struct.pack("<HHHH", QP_RINGS, 0, 1, 1))), "EINVAL", "rings larger than the memory:")
-    same(result(lambda: one(struct.pack("<HHHH", CQ_RING, 2, 0, 0))), "EINVAL", "ring larger than the memory:")
+    same(outcome(lambda: one(struct.pack("<HHHH", 7, 0, 0, 0))), "EINVAL", "kind 7:")
+    same(outcome(lambda: one(struct.pack("<HHHH", QP_RINGS, 0, 1, 1))), "EINVAL", "rings larger than the memory:")
+    same(outcome(lambda: one(struct.pack("<HHHH", CQ_RING, 2, 0, 0))), "EINVAL", "ring larger than the memory:")
     context.close()
 
 
@@ -217,11 +105,11 @@ def _():
     # 128 entries fill a page.
     for cqe, wanted in ((128, "ok"), (129, "EINVAL"), (4096, "EINVAL"), (0x7fffffff, "EINVAL"), (0xffffffff, "EINVAL")):
         ring, shadow, _, _ = context.cq_memory(pd)
-        same(result(lambda: context.create_cq(cqe, struct.pack("<QQ", ring, shadow))), wanted, f"{cqe} entries:")
+        same(outcome(lambda: context.create_cq(cqe, struct.pack("<QQ", ring, shadow))), wanted, f"{cqe} entries:")
     cq = context.new_cq(pd)
     for cqe, wanted in ((129, "EINVAL"), (100000, "EINVAL"), (128, "ok"), (16, "ok")):
         ring, _, _, _ = context.cq_memory(pd)
-        same(result(lambda: context.call(RESIZE_CQ, struct.pack("<II", cq, cqe), 8, struct.pack("<Q", ring), 0)), wanted,
+        same(outcome(lambda: context.call(RESIZE_CQ, struct.pack("<II", cq, cqe), 8, struct.pack("<Q", ring), 0)), wanted,
              f"resized to {cqe}:")
     context.close()
 
@@ -235,10 +123,10 @@ def _():
     for send, recv, wanted in ((8, 8, "ok"), (1000, 8, "EINVAL"), (8, 1000, "EINVAL"), (0x7fffffff, 8, "EINVAL"),
                                (8, 0x7fffffff, "EINVAL"), (0xffffffff, 1, "EINVAL"), (1, 0xffffffff, "EINVAL"), (1, 1, "ok")):
         start, _ = context.qp_memory(pd)
-        same(result(lambda: context.create_qp(pd, cq, start, send=send, recv=recv)), wanted, f"{send}, {recv}:")
+        same(outcome(lambda: context.create_qp(pd, cq, start, send=send, recv=recv)), wanted, f"{send}, {recv}:")
     for more in ({"sge": 14}, {"inline": 102}, {"sge": 0xffffffff}, {"inline": 0xffffffff}):
         start, _ = context.qp_memory(pd)
-        same(result(lambda: context.create_qp(pd, cq, start, **more)), "EINVAL", f"{more}:")
+        same(outcome(lambda: context.create_qp(pd, cq, start, **more)), "EINVAL", f"{more}:")
     context.close()
 
 
@@ -251,19 +139,19 @@ def _():
     start, rings_mr = context.qp_memory(pd)
     qp, _ = context.create_qp(pd, cq, start)
     for mr in (ring_mr, shadow_mr, rings_mr):
-        same(result(lambda: context.dereg_mr(mr)), "EBUSY")
+        same(outcome(lambda: context.dereg_mr(mr)), "EBUSY")
     # The ring of before is free after a resize.
     other, _, other_mr, _ = context.cq_memory(pd)
     context.call(RESIZE_CQ, struct.pack("<II", cq, 32), 8, struct.pack("<Q", other), 0)
-    same(result(lambda: context.dereg_mr(ring_mr)), "ok")
-    same(result(lambda: context.dereg_mr(other_mr)), "EBUSY")
+    same(outcome(lambda: context.dereg_mr(ring_mr)), "ok")
+    same(outcome(lambda: context.dereg_mr(other_mr)), "EBUSY")
     context.destroy_qp(qp)
-    same(result(lambda: context.dereg_mr(rings_mr)), "ok")
+    same(outcome(lambda: context.dereg_mr(rings_mr)), "ok")
     context.destroy_cq(cq)
     for mr in (other_mr, shadow_mr):
-        same(result(lambda: context.dereg_mr(mr)), "ok")
+        same(outcome(lambda: context.dereg_mr(mr)), "ok")
     # A queue needs memory that nobody else uses.
-    same(result(lambda: context.create_cq(64, struct.pack("<QQ", ring, shadow)))[0], "E")
+    same(outcome(lambda: context.create_cq(64, struct.pack("<QQ", ring, shadow)))[0], "E")
     context.close()
 
 
@@ -284,8 +172,7 @@ def _():
 def _():
     context = Context()
     pd, _ = context.alloc_pd()
-    # IB_USER_VERBS_CMD_CREATE_SRQ
-    same(result(lambda: context.call(32, struct.pack("<QIIII", 0, pd, 8, 1, 0), 16, bytes(16), 8)), "EOPNOTSUPP")
+    same(outcome(lambda: context.call(CREATE_SRQ, struct.pack("<QIIII", 0, pd, 8, 1, 0), 16, bytes(16), 8)), "EOPNOTSUPP")
     context.close()
 
 
@@ -301,34 +188,21 @@ def _():
         start, _ = context.qp_memory(pd)
         qps.append(context.create_qp(pd, cq, start, kind=UD)[0])
     for qp in qps[:8]:
-        same(result(lambda: context.mcast(ATTACH_MCAST, qp, group)), "ok")
-    same(result(lambda: context.mcast(ATTACH_MCAST, qps[8], group)), "ENOMEM", "the ninth:")
-    same(result(lambda: context.mcast(ATTACH_MCAST, qps[8], other)), "ok", "another group:")
+        same(outcome(lambda: context.mcast(ATTACH_MCAST, qp, group)), "ok")
+    same(outcome(lambda: context.mcast(ATTACH_MCAST, qps[8], group)), "ENOMEM", "the ninth:")
+    same(outcome(lambda: context.mcast(ATTACH_MCAST, qps[8], other)), "ok", "another group:")
     context.mcast(ATTACH_MCAST, qps[0], group)
     context.mcast(DETACH_MCAST, qps[3], group)
-    same(result(lambda: context.mcast(ATTACH_MCAST, qps[8], group)), "ok", "the ninth in a free place:")
-    same(result(lambda: context.mcast(DETACH_MCAST, qps[3], group)), "EINVAL", "one that is no member:")
-    same(result(lambda: context.mcast(ATTACH_MCAST, qps[1], bytes(10) + b"\xff\xff\x0a\0\0\1")), "EINVAL", "no group:")
+    same(outcome(lambda: context.mcast(ATTACH_MCAST, qps[8], group)), "ok", "the ninth in a free place:")
+    same(outcome(lambda: context.mcast(DETACH_MCAST, qps[3], group)), "EINVAL", "one that is no member:")
+    same(outcome(lambda: context.mcast(ATTACH_MCAST, qps[1], bytes(10) + b"\xff\xff\x0a\0\0\1")), "EINVAL", "no group:")
     for qp in (*qps[:3], *qps[4:]):
-        same(result(lambda: context.mcast(DETACH_MCAST, qp, group)), "ok")
-    same(result(lambda: context.mcast(DETACH_MCAST, qps[8], other)), "ok")
+        same(outcome(lambda: context.mcast(DETACH_MCAST, qp, group)), "ok")
+    same(outcome(lambda: context.mcast(DETACH_MCAST, qps[8], other)), "ok")
     # Some members are left when the process ends.
     for qp in qps[:4]:
         context.mcast(ATTACH_MCAST, qp, other)
     context.close()
 
 
-failed = 0
-for name, f, never in cases:
-    if DRIVER == "stock" and never:
-        print(f"ok - {DRIVER}: {name} # SKIP known: {never}")
-        continue
-    try:
-        f()
-        print(f"ok - {DRIVER}: {name}")
-    except Exception:  # pylint: disable=broad-except
-        failed += 1
-        print(f"not ok - {DRIVER}: {name}")
-        for line in traceback.format_exc().splitlines()[-6:]:
-            print(f"#   {line}")
-sys.exit(1 if failed else 0)
+sys.exit(run(DRIVER))

@@ -2,20 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """In the virtual machine: verbs by their library's Python binding.
 
-Prints TAP lines. A case that the stock driver is known to fail says how; on
-that driver its failure is skipped with that text.
+Prints TAP lines.
   users-verbs.py stock|rust DEVICE GID_INDEX PEER PEER_GID_INDEX
 """
-import errno
 import fcntl
-import json
 import mmap
 import os
 import struct
-import subprocess
 import sys
 import time
-import traceback
 
 import pyverbs.enums as e
 from pyverbs.addr import AHAttr, GlobalRoute
@@ -27,60 +22,9 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
+from harness import ALL, MODIFY_QP, case, fail_command, outcome, poll, run, same, status, statuses
+
 DRIVER, NAME, GID, PEER, PEER_GID = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
-ALL = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
-MODIFY_QP = 0x01
-
-cases = []
-
-
-def case(name, stock=None, never=None):
-    """A case. What the stock driver does otherwise is in `stock`; or in `never`, if it may not even try."""
-    def add(f):
-        cases.append((name, f, stock, never))
-        return f
-    return add
-
-
-def same(got, wanted, what=""):
-    if got != wanted:
-        raise AssertionError(f"{what} got {got!r}, wanted {wanted!r}")
-
-
-def fails(number, f):
-    """The error number of a verb that must fail."""
-    try:
-        f()
-    except PyverbsRDMAError as error:
-        same(errno.errorcode.get(error.error_code, error.error_code), errno.errorcode[number])
-        return
-    raise AssertionError(f"it succeeded, wanted {errno.errorcode[number]}")
-
-
-def status(value):
-    return e.ibv_wc_status(value).name.removeprefix("IBV_WC_")
-
-
-def poll(cq, n=1, seconds=10):
-    """Up to n completions."""
-    out = []
-    end = time.time() + seconds
-    while len(out) < n and time.time() < end:
-        count, wcs = cq.poll(n - len(out))
-        out += wcs
-        if not count:
-            time.sleep(0.002)
-    return out
-
-
-def statuses(cq, n=1, seconds=10):
-    return [status(wc.status) for wc in poll(cq, n, seconds)]
-
-
-def fail_next(opcode):
-    """Has the device fail the next command with this opcode."""
-    rule = {"point": "cqp_command", "key": opcode, "times": 1, "action": {"fail": 0xffff8006}}
-    subprocess.run(["scripts/guest/emulator", json.dumps({"cmd": "fault", "port": 0, "rule": rule})], check=True, stdout=subprocess.DEVNULL)
 
 
 class End:
@@ -146,8 +90,8 @@ def _():
     b.recv(100, wr_id=7, offset=1000)
     a.mr.write("x" * 50, 50)
     a.send(50, wr_id=3)
-    same([(wc.wr_id, status(wc.status)) for wc in poll(a.scq)], [(3, "SUCCESS")])
-    same([(wc.wr_id, status(wc.status), wc.byte_len) for wc in poll(b.rcq)], [(7, "SUCCESS", 50)])
+    same([(wc.wr_id, status(wc)) for wc in poll(a.scq)], [(3, "SUCCESS")])
+    same([(wc.wr_id, status(wc), wc.byte_len) for wc in poll(b.rcq)], [(7, "SUCCESS", 50)])
     same(b.mr.read(50, 1000), b"x" * 50)
 
 
@@ -159,8 +103,8 @@ def _():
     first, second = poll(a.scq, 2)
     # rdma-core 56 knows no name for the device's code 11, which is this one.
     same(first.vendor_err & 0xffff, 11)
-    same(status(first.status) in ("RNR_RETRY_EXC_ERR", "FATAL_ERR"), True)
-    same(status(second.status), "WR_FLUSH_ERR")
+    same(status(first) in ("RNR_RETRY_EXC_ERR", "FATAL_ERR"), True)
+    same(status(second), "WR_FLUSH_ERR")
 
 
 @case("Q-09: a silent peer gives RETRY_EXC_ERR, flush after")
@@ -214,7 +158,7 @@ def _():
     for n in range(12):
         b.recv(100, wr_id=n)
     b.to(e.IBV_QPS_ERR)
-    same([(wc.wr_id, status(wc.status)) for wc in poll(b.rcq, 12)], [(n, "WR_FLUSH_ERR") for n in range(12)])
+    same([(wc.wr_id, status(wc)) for wc in poll(b.rcq, 12)], [(n, "WR_FLUSH_ERR") for n in range(12)])
     same(statuses(b.rcq, 1, 0.3), [])
 
 
@@ -223,9 +167,9 @@ def _():
     _a, b = pair()
     b.to(e.IBV_QPS_ERR)
     b.send(5, wr_id=1)
-    same([(wc.wr_id, status(wc.status)) for wc in poll(b.scq, 1, 3)], [(1, "WR_FLUSH_ERR")])
+    same([(wc.wr_id, status(wc)) for wc in poll(b.scq, 1, 3)], [(1, "WR_FLUSH_ERR")])
     b.recv(5, wr_id=2)
-    same([(wc.wr_id, status(wc.status)) for wc in poll(b.rcq, 1, 3)], [(2, "WR_FLUSH_ERR")])
+    same([(wc.wr_id, status(wc)) for wc in poll(b.rcq, 1, 3)], [(2, "WR_FLUSH_ERR")])
 
 
 @case("Q-11: RESET of a fresh QP changes nothing, it comes up all the same", stock="INIT is refused after RESET")
@@ -269,7 +213,7 @@ def _():
     a, b = End(), End()
     at = a.attributes(b)
     a.qp.to_rtr(at)
-    fail_next(MODIFY_QP)
+    fail_command(MODIFY_QP)
     at.qp_state = e.IBV_QPS_RTS
     mask = e.IBV_QP_STATE | e.IBV_QP_TIMEOUT | e.IBV_QP_RETRY_CNT | e.IBV_QP_RNR_RETRY | e.IBV_QP_SQ_PSN | e.IBV_QP_MAX_QP_RD_ATOMIC
     try:
@@ -327,7 +271,7 @@ def _():
 def _():
     a, b = pair()
     limit = a.context.query_device().max_cqe
-    fails(errno.EINVAL, lambda: a.scq.resize(limit + 1))
+    same(outcome(lambda: a.scq.resize(limit + 1)), "EINVAL")
     writes(a, b, range(3))
     same([wc.wr_id for wc in poll(a.scq, 3)], [0, 1, 2])
 
@@ -386,7 +330,7 @@ def _():
 @case("M-01: a region of no bytes is refused")
 def _():
     a = End()
-    fails(errno.EINVAL, lambda: MR(a.pd, 0, ALL))
+    same(outcome(lambda: MR(a.pd, 0, ALL)), "EINVAL")
 
 
 @case("a DMA buffer is registered, written by the peer, and deregistered")
@@ -412,20 +356,4 @@ def _():
         os.close(fd)
 
 
-failed = 0
-for name, f, stock, never in cases:
-    if DRIVER == "stock" and never:
-        print(f"ok - {DRIVER}: {name} # SKIP known: {never}")
-        continue
-    try:
-        f()
-        print(f"ok - {DRIVER}: {name}")
-    except Exception as error:  # pylint: disable=broad-except
-        if DRIVER == "stock" and stock:
-            print(f"ok - {DRIVER}: {name} # SKIP known: {stock}")
-            continue
-        failed += 1
-        print(f"not ok - {DRIVER}: {name}")
-        for line in traceback.format_exc().splitlines()[-6:]:
-            print(f"#   {line}")
-sys.exit(1 if failed else 0)
+sys.exit(run(DRIVER))

@@ -6,10 +6,6 @@ page list; longer buffers always need one, as their pages are touched out of
 order; the link-local addresses of the ports need no neighbour discovery.
 """
 
-import ctypes
-import glob
-import mmap
-import os
 import sys
 
 import pyverbs.enums as e
@@ -21,29 +17,12 @@ from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
-PAGE = 4096
+from harness import PAGE, Scattered, devices
+
 GID = 0
 QKEY = 0x11111111
 LOCAL = e.IBV_ACCESS_LOCAL_WRITE
 REMOTE = LOCAL | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_WRITE
-
-
-def devices():
-    """The devices' names in the order of their PCI functions."""
-    paths = glob.glob("/sys/class/infiniband/*")
-    return [os.path.basename(p) for p in sorted(paths, key=lambda p: os.path.realpath(p + "/device"))]
-
-
-class Buffer:
-    """Zeroed memory whose pages do not follow each other."""
-
-    def __init__(self, pages):
-        self.memory = mmap.mmap(-1, pages * PAGE)
-        for first in (1, 0):
-            for page in range(first, pages, 2):
-                self.memory[page * PAGE] = 0
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        self.length = pages * PAGE
 
 
 class Port:
@@ -53,7 +32,7 @@ class Port:
         self.context = Context(name=name)
         self.gid = self.context.query_gid(1, GID)
         self.pd = PD(self.context)
-        self.buffer = Buffer(pages)
+        self.buffer = Scattered(pages)
         self.mr = MR(self.pd, self.buffer.length, REMOTE, address=self.buffer.address)
         self.send_cq = CQ(self.context, 16)
         self.receive_cq = CQ(self.context, 16)
@@ -186,10 +165,10 @@ def mr():
     context = Context(name=devices()[0])
     pd = PD(context)
     for pages in (1, 3, 64, 600):
-        buffer = Buffer(pages)
+        buffer = Scattered(pages)
         for access in (0, LOCAL, REMOTE):
             MR(pd, buffer.length, access, address=buffer.address).close()
-    buffer = Buffer(4)
+    buffer = Scattered(4)
     # Neither begin nor length at a page.
     MR(pd, 2 * PAGE, REMOTE, address=buffer.address + 100).close()
     regions = [MR(pd, PAGE, LOCAL, address=buffer.address + n * PAGE) for n in range(4)]

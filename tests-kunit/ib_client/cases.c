@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Situations that only a user in the kernel meets. Their ids are those of
+ * tests/rows; the parameter "cases" names those that run.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "ib_client.h"
+
+/* Pages of a fast registration that needs more than one page of a page list. */
+#define IC_PAGES	1024
+
+/* Regions that break the pool of page lists into pieces, and their pages. */
+#define IC_PIECES	2048
+#define IC_PIECE	512
+
+struct ic_case {
+	const char *row;
+	const char *name;
+	int (*run)(struct ic_end *a, struct ic_end *b);
+};
+
+static const struct ic_options ic_case_options = { .fastreg = true };
+
+static int ic_case_open(struct ic_end *a, struct ic_end *b)
+{
+	return ic_open(a, IB_POLL_DIRECT, false, &ic_case_options) ?:
+	       ic_open(b, IB_POLL_DIRECT, false, &ic_case_options);
+}
+
+/* Posts one WR that writes @len bytes at @offset of the buffer to the peer. */
+static int ic_write(struct ic_end *end, u32 offset, u32 len, int flags,
+		    u64 remote, u32 rkey)
+{
+	struct ic_slot *slot = &end->send[0];
+	struct ib_sge sge = {
+		.addr = end->tx.addr + offset,
+		.length = len,
+		.lkey = end->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr.wr_cqe = &slot->cqe,
+		.wr.opcode = IB_WR_RDMA_WRITE,
+		.wr.send_flags = IB_SEND_SIGNALED | flags,
+		.wr.sg_list = &sge,
+		.wr.num_sge = 1,
+		.remote_addr = remote,
+		.rkey = rkey,
+	};
+	const struct ib_send_wr *bad = NULL;
+	int err;
+
+	if (flags & IB_SEND_INLINE)
+		sge.addr = (uintptr_t)end->tx.va + offset;
+	ic_arm(slot, end, IB_WC_RDMA_WRITE, len);
+	atomic_inc(&end->pending);
+	err = ib_post_send(end->qp, &wr.wr, &bad);
+	if (err) {
+		atomic_dec(&end->pending);
+		if (bad != &wr.wr)
+			ic_fail("%s: another WR was called bad", end->name);
+		return err;
+	}
+	return ic_wait(end, "RDMA WRITE");
+}
+
+/* Inline data up to what was granted, and one byte more. */
+static int ic_case_inline(struct ic_end *a, struct ic_end *b)
+{
+	static const u32 sizes[] = { 0, 1, 8, 9, 48, 96, 101 };
+	u8 *sent, *got;
+	int err, i;
+
+	err = ic_case_open(a, b) ?: ic_connect(a, b) ?: ic_register(b);
+	if (err)
+		return err;
+	if (a->cap.max_inline_data != 101) {
+		ic_fail("%u bytes of inline data were granted",
+			a->cap.max_inline_data);
+		return -EPROTO;
+	}
+	sent = a->tx.va;
+	got = b->rx.va;
+	for (i = 0; i < 128; i++)
+		sent[i] = i + 1;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		memset(got, 0, 128);
+		err = ic_write(a, 0, sizes[i], IB_SEND_INLINE, b->rx.iova,
+			       b->rx.rkey);
+		if (err) {
+			ic_fail("%u bytes inline: %d", sizes[i], err);
+			return err;
+		}
+		if (memcmp(sent, got, sizes[i]) || got[sizes[i]]) {
+			ic_fail("%u bytes inline are not what came", sizes[i]);
+			return -EBADMSG;
+		}
+	}
+	memset(got, 0, 128);
+	for (i = 102; i <= 1024; i *= 2) {
+		err = ic_write(a, 0, i, IB_SEND_INLINE, b->rx.iova, b->rx.rkey);
+		if (err != -EINVAL) {
+			ic_fail("%d bytes inline: %d, not EINVAL", i, err);
+			return err ?: -EPROTO;
+		}
+	}
+	/* What was refused has left nothing in the ring. */
+	err = ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey);
+	if (!err && (memcmp(sent, got, 64) || got[64]))
+		ic_fail("what came is not what was posted last");
+	return err;
+}
+
+struct ic_pages {
+	struct page *page[IC_PAGES];
+	struct scatterlist sg[IC_PAGES];
+	int mapped;
+};
+
+static void ic_pages_free(struct ic_end *end, struct ic_pages *pages)
+{
+	int i;
+
+	if (pages->mapped)
+		ib_dma_unmap_sg(end->dev, pages->sg, IC_PAGES,
+				DMA_BIDIRECTIONAL);
+	for (i = 0; i < IC_PAGES; i++) {
+		if (pages->page[i])
+			__free_page(pages->page[i]);
+	}
+	kvfree(pages);
+}
+
+/* Pages that do not follow each other: every other one is held by nobody. */
+static struct ic_pages *ic_pages_alloc(struct ic_end *end)
+{
+	struct ic_pages *pages = kvzalloc_obj(*pages);
+	int i;
+
+	if (!pages)
+		return NULL;
+	sg_init_table(pages->sg, IC_PAGES);
+	for (i = 0; i < IC_PAGES; i++) {
+		/* From both ends, so that the order is nobody's. */
+		int at = i & 1 ? IC_PAGES - 1 - i / 2 : i / 2;
+
+		pages->page[at] = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		if (!pages->page[at])
+			goto fail;
+	}
+	for (i = 0; i < IC_PAGES; i++)
+		sg_set_page(&pages->sg[i], pages->page[i], PAGE_SIZE, 0);
+	pages->mapped = ib_dma_map_sg(end->dev, pages->sg, IC_PAGES,
+				      DMA_BIDIRECTIONAL);
+	if (pages->mapped)
+		return pages;
+fail:
+	ic_pages_free(end, pages);
+	return NULL;
+}
+
+/* Has @mr stand for @pages, and lets the peer write to some of them. */
+static int ic_use_pages(struct ic_end *a, struct ic_end *b, struct ib_mr *mr,
+			struct ic_pages *pages, u8 seed)
+{
+	static const int some[] = { 0, 1, 511, 512, 513, 1000, IC_PAGES - 1 };
+	struct ic_slot *slot = &b->send[0];
+	struct ib_reg_wr wr = {
+		.wr.wr_cqe = &slot->cqe,
+		.wr.opcode = IB_WR_REG_MR,
+		.wr.send_flags = IB_SEND_SIGNALED,
+		.access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE,
+	};
+	const struct ib_send_wr *bad;
+	int err, i;
+
+	err = ib_map_mr_sg(mr, pages->sg, pages->mapped, NULL, PAGE_SIZE);
+	if (err != pages->mapped) {
+		ic_fail("ib_map_mr_sg: %d of %d", err, pages->mapped);
+		return err < 0 ? err : -EINVAL;
+	}
+	ib_update_fast_reg_key(mr, seed);
+	wr.mr = mr;
+	wr.key = mr->rkey;
+	ic_arm(slot, b, IB_WC_REG_MR, 0);
+	atomic_inc(&b->pending);
+	err = ib_post_send(b->qp, &wr.wr, &bad) ?: ic_wait(b, "REG_MR");
+	if (err)
+		return err;
+
+	for (i = 0; i < ARRAY_SIZE(some); i++) {
+		u8 *got = page_address(pages->page[some[i]]);
+		u8 *sent = a->tx.va;
+
+		memset(sent, seed + i, 64);
+		err = ic_write(a, 0, 64, 0, mr->iova + some[i] * PAGE_SIZE + 8,
+			       mr->rkey);
+		if (err)
+			return err;
+		if (memcmp(got + 8, sent, 64)) {
+			ic_fail("page %d of %d is not where it was written to",
+				some[i], IC_PAGES);
+			return -EBADMSG;
+		}
+	}
+	return 0;
+}
+
+/*
+ * A fast registration with more pages than a page of a page list holds, when
+ * no long run of entries is left. It may be refused for want of memory, but if
+ * it is granted it must work; and it is granted when there is room again.
+ */
+static int ic_case_pool(struct ic_end *a, struct ic_end *b)
+{
+	struct ib_mr **pieces = kvzalloc_objs(*pieces, IC_PIECES);
+	struct ic_pages *pages = NULL;
+	struct ib_mr *mr;
+	int err, n, i;
+
+	if (!pieces)
+		return -ENOMEM;
+	err = ic_case_open(a, b) ?: ic_connect(a, b);
+	if (err)
+		goto out;
+	pages = ic_pages_alloc(b);
+	if (!pages) {
+		err = -ENOMEM;
+		goto out;
+	}
+	for (n = 0; n < IC_PIECES; n++) {
+		mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, IC_PIECE);
+		if (IS_ERR(mr)) {
+			if (PTR_ERR(mr) != -ENOMEM)
+				ic_fail("region %d: %pe, not ENOMEM", n, mr);
+			break;
+		}
+		pieces[n] = mr;
+	}
+	for (i = 0; i < n; i += 2) {
+		ib_dereg_mr(pieces[i]);
+		pieces[i] = NULL;
+	}
+	mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, IC_PAGES);
+	pr_info("  %d regions of %d pages, every other one taken away: one of %d pages is %s\n",
+		n, IC_PIECE, IC_PAGES, IS_ERR(mr) ? "refused" : "granted");
+	if (!IS_ERR(mr)) {
+		err = ic_use_pages(a, b, mr, pages, 1);
+		ib_dereg_mr(mr);
+	} else if (PTR_ERR(mr) != -ENOMEM) {
+		ic_fail("a region of %d pages: %pe, not ENOMEM", IC_PAGES, mr);
+	}
+	for (i = 0; i < IC_PIECES; i++) {
+		if (pieces[i])
+			ib_dereg_mr(pieces[i]);
+	}
+	if (err)
+		goto out;
+	mr = ib_alloc_mr(b->pd, IB_MR_TYPE_MEM_REG, IC_PAGES);
+	if (IS_ERR(mr)) {
+		ic_fail("a region of %d pages after that: %pe", IC_PAGES, mr);
+		err = PTR_ERR(mr);
+		goto out;
+	}
+	err = ic_use_pages(a, b, mr, pages, 101);
+	ib_dereg_mr(mr);
+out:
+	if (pages)
+		ic_pages_free(b, pages);
+	kvfree(pieces);
+	return err;
+}
+
+static int ic_state(struct ic_end *end)
+{
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr now = {};
+	int err;
+
+	err = ib_query_qp(end->qp, &now, IB_QP_STATE, &init);
+	return err ?: now.qp_state;
+}
+
+/*
+ * RESET of a new QP changes nothing; that of one in ERR begins a new life, or
+ * is refused and changes nothing.
+ */
+static int ic_case_reset(struct ic_end *a, struct ic_end *b)
+{
+	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET };
+	int err;
+
+	err = ic_case_open(a, b);
+	if (err)
+		return err;
+	err = ib_modify_qp(a->qp, &reset, IB_QP_STATE);
+	if (err || ic_state(a) != IB_QPS_RESET) {
+		ic_fail("RESET of a new QP: %d, state %d", err, ic_state(a));
+		return err ?: -EPROTO;
+	}
+	err = ic_connect(a, b) ?: ic_register(b);
+	if (err)
+		return err;
+	err = ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey) ?: ic_to_error(a);
+	if (err)
+		return err;
+	err = ib_modify_qp(a->qp, &reset, IB_QP_STATE);
+	pr_info("  RESET of a QP in ERR: %d\n", err);
+	if (err) {
+		if (err != -EOPNOTSUPP || ic_state(a) != IB_QPS_ERR)
+			ic_fail("RESET of a QP in ERR: %d, state %d", err,
+				ic_state(a));
+		return 0;
+	}
+	if (ic_state(a) != IB_QPS_RESET)
+		ic_fail("state %d after RESET", ic_state(a));
+	/* Both ends begin anew. */
+	err = ic_to_error(b) ?: ib_modify_qp(b->qp, &reset, IB_QP_STATE) ?:
+	      ic_connect(a, b);
+	if (err)
+		ic_fail("after RESET: %d", err);
+	return err ?: ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey);
+}
+
+static const struct ic_case ic_cases[] = {
+	{ "Q-29", "inline data up to the limit and beyond", ic_case_inline },
+	{ "M-18", "a fast registration when page lists are in pieces",
+	  ic_case_pool },
+	{ "Q-11", "RESET of a QP, new or in ERR", ic_case_reset },
+};
+
+/* Runs the cases whose rows are in @rows, comma-separated. */
+void ic_run_cases(struct ic_end *a, struct ic_end *b, struct ib_device *dev,
+		  const char *rows)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ic_cases); i++) {
+		const struct ic_case *one = &ic_cases[i];
+		int err;
+
+		if (!strstr(rows, one->row))
+			continue;
+		ic_report_reset();
+		ic_init_end(a, dev);
+		ic_init_end(b, dev);
+		err = ic_find_address(a, false) ?: ic_find_address(b, false) ?:
+		      one->run(a, b);
+		ic_close(a);
+		ic_close(b);
+		if (err && !ic_failed())
+			ic_fail("error %d", err);
+		pr_info("case %s: %s: in the kernel: %s%s%s\n",
+			ic_failed() ? "not ok" : "ok", one->row, one->name,
+			ic_failed() ? ": " : "", ic_reason());
+	}
+	ic_report_reset();
+}
