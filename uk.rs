@@ -3,9 +3,8 @@
 //! Wire formats and ring arithmetic of the device's queues.
 //!
 //! This room holds pure functions and values: no register, no lock, no allocation, and no memory of
-//! its own. Whoever owns ring memory lends it through [`memory::RingMemory`] (to write work-queue
-//! entries) and [`memory::EntrySource`] (to read completion-queue entries), so the same code runs on
-//! DMA memory in the driver and on plain arrays in the tests.
+//! its own. Whoever owns ring memory lends it as a slice of [`memory::Word`]s, so the same code runs
+//! on DMA memory in the driver and on plain arrays in the tests.
 //!
 //! # Words of this room
 //!

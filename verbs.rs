@@ -73,7 +73,6 @@ mod qp;
 #[doc(alias = "irdma_setup_kmode_qp")]
 mod qp_setup;
 mod queue_memory;
-mod ring_memory;
 mod stats;
 mod table;
 mod traffic_classes;
@@ -238,6 +237,7 @@ impl Operations for Verbs {
         cq.data().resize(dev, cqe, udata)
     }
 
+    #[inline]
     fn poll_cq(_dev: &Device<'_>, cq: &rdma::Cq<Self>, wcs: &mut WcArray<'_>) -> Result {
         cq.data().kernel()?.poll(wcs);
         Ok(())
@@ -274,12 +274,14 @@ impl Operations for Verbs {
         Ok(())
     }
 
+    #[inline]
     fn post_send(dev: &Device<'_>, qp: &rdma::Qp<Self>, wrs: &mut SendWrs<'_, Self>) -> Result {
         qp.data()
             .kernel()?
             .post_send(dev.function().doorbells(), wrs)
     }
 
+    #[inline]
     fn post_recv(_dev: &Device<'_>, qp: &rdma::Qp<Self>, wrs: &mut RecvWrs<'_>) -> Result {
         qp.data().kernel()?.post_recv(wrs)
     }

@@ -128,7 +128,7 @@ impl<'a> Ceq<'a> {
         let result = self.function.execute(&DestroyCeq {
             ceq_id: self.id,
             // CAST: As many as there were.
-            entries: self.ring.words() as u32,
+            entries: self.ring.words().len() as u32,
             ring: RingBase::Contiguous(0),
         });
 
@@ -178,7 +178,7 @@ impl<'a> Ceq<'a> {
 
     /// Makes the waiting events of `cq_id` events of no queue.
     fn forget(&self, state: &State<'a>, cq_id: u32) {
-        let entries = self.ring.words();
+        let entries = self.ring.words().len();
         let mut at = state.tail;
         let mut polarity = state.polarity;
 
@@ -214,7 +214,7 @@ impl<'a> Ceq<'a> {
         }
 
         state.tail += 1;
-        if state.tail == self.ring.words() {
+        if state.tail == self.ring.words().len() {
             state.tail = 0;
             state.polarity = !state.polarity;
         }
@@ -227,7 +227,7 @@ impl<'a> Ceq<'a> {
     #[doc(alias = "irdma_process_ceq")]
     #[must_use]
     pub(crate) fn process(&self) -> Left {
-        for _ in 0..self.ring.words() {
+        for _ in 0..self.ring.words().len() {
             let mut state = self.state.lock();
             let Some(cq_id) = self.next(&mut state) else {
                 return Left::Nothing;

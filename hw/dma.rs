@@ -2,6 +2,15 @@
 
 //! Memory that the CPU and the device share.
 
+use core::{
+    cell::UnsafeCell,
+    slice,
+    sync::atomic::{
+        compiler_fence,
+        Ordering, //
+    }, //
+};
+
 use kernel::{
     device::{
         Bound,
@@ -11,15 +20,80 @@ use kernel::{
         attrs::DMA_ATTR_NO_WARN,
         Coherent, //
     },
-    io::{
-        io_read,
-        io_write, //
-    },
-    prelude::*, //
+    prelude::*,
+    sync::barrier::{
+        dma_mb,
+        Read,
+        Write, //
+    }, //
 };
+
+use crate::uk::memory::Word;
 
 /// The page of the device: backing pages and page lists are made of these, whatever the CPU's is.
 pub(crate) const HW_PAGE_SIZE: usize = 4096;
+
+/// A quadword of memory that the CPU and the device share.
+///
+/// Each access is one volatile access in the device's byte order (little endian).
+#[repr(transparent)]
+pub(crate) struct DmaWord(UnsafeCell<u64>);
+
+// SAFETY: The only accesses are single loads and stores of an aligned quadword, which are to other
+// CPUs, as to the device, what those of `READ_ONCE()` and `WRITE_ONCE()` are.
+unsafe impl Sync for DmaWord {}
+
+/// Orders loads of shared memory before the call before those after it, as `dma_rmb()`.
+#[inline]
+fn order_loads() {
+    if cfg!(CONFIG_X86_64) {
+        // Loads are not reordered there, and the barrier of the kernel crate is a function's call.
+        compiler_fence(Ordering::Acquire);
+    } else {
+        dma_mb(Read);
+    }
+}
+
+/// Orders stores to shared memory before the call before those after it, as `dma_wmb()`.
+#[inline]
+fn order_stores() {
+    if cfg!(CONFIG_X86_64) {
+        // As above: stores to ordinary memory are not reordered.
+        compiler_fence(Ordering::Release);
+    } else {
+        dma_mb(Write);
+    }
+}
+
+impl Word for DmaWord {
+    #[inline]
+    fn load(&self) -> u64 {
+        // SAFETY: The pointer comes from a reference, hence is valid and aligned. As to races, see
+        // `Sync`.
+        u64::from_le(unsafe { self.0.get().read_volatile() })
+    }
+
+    #[inline]
+    fn load_first(&self) -> u64 {
+        let value = self.load();
+
+        order_loads();
+        value
+    }
+
+    #[inline]
+    fn store(&self, value: u64) {
+        // SAFETY: The pointer comes from a reference to a cell, hence is valid and aligned, and may
+        // be written. As to races, see `Sync`.
+        unsafe { self.0.get().write_volatile(value.to_le()) }
+    }
+
+    #[inline]
+    fn publish(&self, value: u64) {
+        order_stores();
+        self.store(value);
+    }
+}
 
 /// A zeroed, physically contiguous, coherent region, read and written by quadwords.
 ///
@@ -72,10 +146,13 @@ impl DmaBuffer {
         self.memory.size()
     }
 
-    /// Returns the number of quadwords.
+    /// Returns the region's quadwords.
     #[inline]
-    pub(crate) fn words(&self) -> usize {
-        self.memory.len()
+    pub(crate) fn words(&self) -> &[DmaWord] {
+        // SAFETY: The region is valid, aligned and of that length as long as `self` is borrowed. A
+        // `DmaWord` is a quadword, any value of which is one. It is a cell, so that the device and
+        // others may change it meanwhile, and nobody makes a reference to what is in it.
+        unsafe { slice::from_raw_parts(self.memory.as_ptr().cast(), self.memory.len()) }
     }
 
     /// Reads the quadword at `index`.
@@ -85,12 +162,7 @@ impl DmaBuffer {
     /// `ERANGE` if `index` is outside of the region.
     #[inline]
     pub(crate) fn read(&self, index: usize) -> Result<u64> {
-        if index >= self.words() {
-            return Err(ERANGE);
-        }
-
-        let memory = &self.memory;
-        Ok(u64::from_le(io_read!(memory, [try: index])))
+        Ok(self.words().get(index).ok_or(ERANGE)?.load())
     }
 
     /// Writes `value` to the quadword at `index`.
@@ -100,12 +172,7 @@ impl DmaBuffer {
     /// `ERANGE` if `index` is outside of the region.
     #[inline]
     pub(crate) fn write(&self, index: usize, value: u64) -> Result {
-        if index >= self.words() {
-            return Err(ERANGE);
-        }
-
-        let memory = &self.memory;
-        io_write!(memory, [try: index], value.to_le());
+        self.words().get(index).ok_or(ERANGE)?.store(value);
 
         Ok(())
     }
@@ -114,10 +181,16 @@ impl DmaBuffer {
     ///
     /// # Errors
     ///
-    /// `ERANGE` if they do not fit; then some may have been written.
+    /// `ERANGE` if they do not fit; then nothing is written.
     pub(crate) fn write_all(&self, index: usize, values: &[u64]) -> Result {
-        for (i, value) in values.iter().enumerate() {
-            self.write(index.checked_add(i).ok_or(ERANGE)?, *value)?;
+        let words = self
+            .words()
+            .get(index..)
+            .and_then(|words| words.get(..values.len()))
+            .ok_or(ERANGE)?;
+
+        for (word, value) in words.iter().zip(values) {
+            word.store(*value);
         }
 
         Ok(())
@@ -129,12 +202,12 @@ impl DmaBuffer {
     ///
     /// `ERANGE` if they are not all inside of the region.
     pub(crate) fn read_all<const N: usize>(&self, index: usize) -> Result<[u64; N]> {
-        let mut values = [0; N];
+        let words = self
+            .words()
+            .get(index..)
+            .and_then(|words| words.first_chunk::<N>())
+            .ok_or(ERANGE)?;
 
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = self.read(index.checked_add(i).ok_or(ERANGE)?)?;
-        }
-
-        Ok(values)
+        Ok(words.each_ref().map(DmaWord::load))
     }
 }

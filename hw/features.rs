@@ -77,7 +77,7 @@ impl Features {
 
         let mut features = Self::default();
 
-        for i in 0..count.min(buffer.words()) {
+        for i in 0..count.min(buffer.words().len()) {
             features.take(buffer.read(i)?);
         }
 

@@ -7,6 +7,7 @@
 //! link, which takes until nobody uses the object through it.
 
 use core::{
+    cell::UnsafeCell,
     mem::ManuallyDrop,
     ptr, //
 };
@@ -104,9 +105,35 @@ struct QpLinkState {
     calls: usize,
 }
 
+/// A queue pair's name in completions: null after the link was cut.
+struct Name(UnsafeCell<*mut bindings::ib_qp>);
+
+// SAFETY: The pointer is only passed on, and each access is a single load or store of it, which are
+// to other CPUs what those of `READ_ONCE()` and `WRITE_ONCE()` are.
+unsafe impl Send for Name {}
+
+// SAFETY: As above.
+unsafe impl Sync for Name {}
+
+impl Name {
+    #[inline]
+    fn get(&self) -> *mut bindings::ib_qp {
+        // SAFETY: The pointer comes from a reference. As to races, see `Sync`.
+        unsafe { self.0.get().read_volatile() }
+    }
+
+    fn clear(&self) {
+        // SAFETY: The pointer comes from a reference to a cell. As to races, see `Sync`.
+        unsafe { self.0.get().write_volatile(ptr::null_mut()) }
+    }
+}
+
 /// Link to a queue pair.
 #[pin_data]
 pub(crate) struct QpLink {
+    /// Read for each completion, hence without a lock: who polls may still report one while the
+    /// link is being cut, as long as the queue pair's destruction has not returned.
+    name: Name,
     #[pin]
     state: SpinLockIrq<QpLinkState>,
     /// Completed when the last call returns after the link was cut.
@@ -123,6 +150,7 @@ impl QpLink {
     pub(super) unsafe fn new(qp: *mut bindings::ib_qp) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
+                name: Name(UnsafeCell::new(qp)),
                 state <- new_spinlock_irq!(
                     QpLinkState {
                         target: Some(Target(qp)),
@@ -138,6 +166,7 @@ impl QpLink {
 
     /// Afterwards the link leads nowhere, and nobody uses the queue pair through it.
     pub(super) fn cut(&self) {
+        self.name.clear();
         let busy = {
             let mut state = self.state.lock();
             state.target = None;
@@ -185,11 +214,8 @@ impl QpLink {
     }
 
     /// The queue pair for a work completion, or null after the link was cut.
+    #[inline]
     pub(super) fn target(&self) -> *mut bindings::ib_qp {
-        self.state
-            .lock()
-            .target
-            .as_ref()
-            .map_or(ptr::null_mut(), |target| target.0)
+        self.name.get()
     }
 }

@@ -66,6 +66,7 @@ pub(crate) struct Completion<'q> {
 
 impl<'q> Completion<'q> {
     /// A successful completion without anything special.
+    #[inline]
     pub(crate) fn new(qp: &'q QpLink, wr_id: u64, opcode: WcOpcode) -> Self {
         Self {
             wr_id,

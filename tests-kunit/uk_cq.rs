@@ -8,24 +8,25 @@
 
 use kernel::prelude::*;
 
-use crate::uk::cq::CompletionRing;
+use crate::uk::{
+    cq::CompletionRing,
+    memory::Word, //
+};
 
 use super::memory::Words;
 
 /// A completion ring of `entries` entries whose valid bits are all 0.
 fn ring(entries: u32) -> Result<(CompletionRing, Words)> {
-    let mut memory = Words::new(entries as usize * 4)?;
+    let memory = Words::new(entries as usize * 4)?;
 
-    for word in memory.words.iter_mut() {
-        *word = 0;
-    }
+    memory.fill(0);
     Ok((CompletionRing::new(entries)?, memory))
 }
 
 /// Writes an entry as the device does.
-fn write(memory: &mut Words, entry: usize, words: [u64; 4]) {
-    for (place, word) in memory.words.iter_mut().skip(entry * 4).zip(words) {
-        *place = word;
+fn write(memory: &Words, entry: usize, words: [u64; 4]) {
+    for (place, word) in memory.ring().iter().skip(entry * 4).zip(words) {
+        place.store(word);
     }
 }
 
@@ -184,8 +185,8 @@ mod tests {
     fn empty_ring() -> Result {
         let (ring, memory) = ring(6)?;
 
-        assert!(ring.is_empty(&memory));
-        assert!(ring.peek(&memory).is_none());
+        assert!(ring.is_empty(memory.ring()));
+        assert!(ring.peek(memory.ring()).is_none());
         assert!(CompletionRing::new(0).is_err());
         assert!(CompletionRing::new(1).is_err());
         Ok(())
@@ -194,16 +195,16 @@ mod tests {
     // Three laps: the entries of the last lap must not be taken for new ones.
     #[test]
     fn laps() -> Result {
-        let (mut ring, mut memory) = ring(4)?;
+        let (mut ring, memory) = ring(4)?;
 
         for lap in 0..3 {
             let valid = lap % 2 == 0;
 
             for entry in 0..4usize {
-                assert!(ring.peek(&memory).is_none());
-                write(&mut memory, entry, plain(valid));
-                assert!(!ring.is_empty(&memory));
-                let pending = ring.peek(&memory).ok_or(EINVAL)?;
+                assert!(ring.peek(memory.ring()).is_none());
+                write(&memory, entry, plain(valid));
+                assert!(!ring.is_empty(memory.ring()));
+                let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
                 assert_eq!(ring.next() as usize, entry);
                 ring.consume(&pending);
             }
@@ -215,16 +216,16 @@ mod tests {
     // The extended entry is complete only when the device has written its second half too.
     #[test]
     fn extended_waits_for_its_second_half() -> Result {
-        let (mut ring, mut memory) = ring(4)?;
+        let (mut ring, memory) = ring(4)?;
 
-        write(&mut memory, 0, extended(true));
-        assert!(ring.peek(&memory).is_none());
-        write(&mut memory, 1, extension(true, 77));
-        let pending = ring.peek(&memory).ok_or(EINVAL)?;
+        write(&memory, 0, extended(true));
+        assert!(ring.peek(memory.ring()).is_none());
+        write(&memory, 1, extension(true, 77));
+        let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
         assert_eq!(pending.cqe.immediate, Some(77));
         ring.consume(&pending);
         assert_eq!(ring.next(), 2);
-        assert!(ring.is_empty(&memory));
+        assert!(ring.is_empty(memory.ring()));
         Ok(())
     }
 
@@ -232,41 +233,41 @@ mod tests {
     // polarity.
     #[test]
     fn extended_over_the_end() -> Result {
-        let (mut ring, mut memory) = ring(3)?;
+        let (mut ring, memory) = ring(3)?;
 
         for entry in 0..2 {
-            write(&mut memory, entry, plain(true));
-            let pending = ring.peek(&memory).ok_or(EINVAL)?;
+            write(&memory, entry, plain(true));
+            let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
             ring.consume(&pending);
         }
-        write(&mut memory, 2, extended(true));
+        write(&memory, 2, extended(true));
         // Entry 0 still has what was there before, valid in the old lap.
-        assert!(ring.peek(&memory).is_none());
-        write(&mut memory, 0, extension(false, 78));
-        let pending = ring.peek(&memory).ok_or(EINVAL)?;
+        assert!(ring.peek(memory.ring()).is_none());
+        write(&memory, 0, extension(false, 78));
+        let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
         assert_eq!(pending.cqe.immediate, Some(78));
         ring.consume(&pending);
         assert_eq!(ring.next(), 1);
         // The second lap goes on with the other polarity.
-        assert!(ring.is_empty(&memory));
-        write(&mut memory, 1, plain(false));
-        assert!(ring.peek(&memory).is_some());
+        assert!(ring.is_empty(memory.ring()));
+        write(&memory, 1, plain(false));
+        assert!(ring.peek(memory.ring()).is_some());
         Ok(())
     }
 
     // The second half is the ring's last entry, so that the lap ends with it.
     #[test]
     fn extended_at_the_end() -> Result {
-        let (mut ring, mut memory) = ring(2)?;
+        let (mut ring, memory) = ring(2)?;
 
-        write(&mut memory, 0, extended(true));
-        write(&mut memory, 1, extension(true, 79));
-        let pending = ring.peek(&memory).ok_or(EINVAL)?;
+        write(&memory, 0, extended(true));
+        write(&memory, 1, extension(true, 79));
+        let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
         ring.consume(&pending);
         assert_eq!(ring.next(), 0);
-        assert!(ring.is_empty(&memory));
-        write(&mut memory, 0, plain(false));
-        assert!(!ring.is_empty(&memory));
+        assert!(ring.is_empty(memory.ring()));
+        write(&memory, 0, plain(false));
+        assert!(!ring.is_empty(memory.ring()));
         Ok(())
     }
 

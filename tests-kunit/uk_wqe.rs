@@ -23,7 +23,10 @@ use crate::uk::{
     }, //
 };
 
-use super::memory::Words;
+use super::memory::{
+    TestWord,
+    Words, //
+};
 
 const FIRST: Sge = Sge {
     address: 0x1122_3344_5566_7788,
@@ -73,11 +76,11 @@ fn measure(sges: &[Sge]) -> Result<Measured> {
 fn encode(
     quanta: u32,
     polarity: Polarity,
-    body: impl FnOnce(&mut Slot<'_, Words>) -> u64,
+    body: impl FnOnce(&Slot<'_, TestWord>) -> u64,
 ) -> Result<Words> {
-    let mut memory = Words::new(36)?;
-    let mut slot = Slot::new(&mut memory, 0, quanta, polarity);
-    let header = body(&mut slot);
+    let memory = Words::new(36)?;
+    let slot = Slot::new(memory.ring(), 0, quanta, polarity).ok_or(EINVAL)?;
+    let header = body(&slot);
 
     slot.publish(header);
     Ok(memory)

@@ -10,7 +10,10 @@ use super::{
         Cqe,
         Header, //
     },
-    memory::EntrySource,
+    memory::{
+        self,
+        Word, //
+    },
     ring::Polarity, //
 };
 
@@ -29,6 +32,15 @@ pub(crate) struct Pending {
     /// What it says.
     pub(crate) cqe: Cqe,
     entries: u32,
+}
+
+/// A work request of a send queue that has succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// The completion context of the QP.
+    pub(crate) context: u64,
+    /// Quantum of the ring at which the WQE begins.
+    pub(crate) wqe_index: u32,
 }
 
 impl CompletionRing {
@@ -50,52 +62,64 @@ impl CompletionRing {
     }
 
     /// Index of the entry that is read next, for the shadow area.
+    #[inline]
     pub(crate) fn next(&self) -> u32 {
         self.next
     }
 
     /// Entries of the ring.
+    #[inline]
     pub(crate) fn size(&self) -> u32 {
         self.size
     }
 
-    /// Whether the next entry has not been written yet.
+    /// Whether the next entry of the ring, which lies at the beginning of `memory`, has not been
+    /// written yet.
     #[doc(alias = "irdma_uk_cq_empty")]
-    pub(crate) fn is_empty(&self, source: &impl EntrySource) -> bool {
-        cqe::polarity(source.load(self.next, 3)) != self.polarity
+    pub(crate) fn is_empty(&self, memory: &[impl Word]) -> bool {
+        written(memory, self.next, self.polarity).is_none()
+    }
+
+    /// What the next entry says if it tells that a work request of a send queue has succeeded, as
+    /// most do. It stays in the ring.
+    #[inline]
+    pub(crate) fn peek_sent(&self, memory: &[impl Word]) -> Option<Sent> {
+        let (header, [_, context, ..]) = written(memory, self.next, self.polarity)?;
+
+        header.is_sent().then(|| Sent {
+            context: context.load(),
+            wqe_index: header.wqe_index().cast::<u32>().get(),
+        })
     }
 
     /// The next completion, if the device has written it wholly. It stays in the ring.
     #[doc(alias = "irdma_uk_cq_poll_cmpl")]
-    pub(crate) fn peek(&self, source: &impl EntrySource) -> Option<Pending> {
-        let header = source.load(self.next, 3);
-
-        if cqe::polarity(header) != self.polarity {
-            return None;
-        }
-        // The rest of the entry was written before its header, and is read after it.
-        source.order_loads();
-
-        let extension = if Header::from_raw(header).extended() {
+    #[inline]
+    pub(crate) fn peek(&self, memory: &[impl Word]) -> Option<Pending> {
+        let (header, words) = written(memory, self.next, self.polarity)?;
+        let extension = if header.extended() {
             let (entry, polarity) = self.step(self.next, self.polarity);
-            let header = source.load(entry, 3);
+            let (header, words) = written(memory, entry, polarity)?;
 
-            if cqe::polarity(header) != polarity {
-                return None;
-            }
-            source.order_loads();
-            Some(rest(source, entry, header))
+            Some(load(words, header.into_raw()))
         } else {
             None
         };
 
         Some(Pending {
-            cqe: Cqe::decode(rest(source, self.next, header), extension),
+            cqe: Cqe::decode(load(words, header.into_raw()), extension),
             entries: 1 + u32::from(extension.is_some()),
         })
     }
 
+    /// Goes on to the entry behind the one that [`Self::peek_sent`] has just returned.
+    #[inline]
+    pub(crate) fn consume_sent(&mut self) {
+        (self.next, self.polarity) = self.step(self.next, self.polarity);
+    }
+
     /// Goes on to the entry behind `pending`, which [`Self::peek`] has just returned.
+    #[inline]
     pub(crate) fn consume(&mut self, pending: &Pending) {
         for _ in 0..pending.entries {
             (self.next, self.polarity) = self.step(self.next, self.polarity);
@@ -103,6 +127,7 @@ impl CompletionRing {
     }
 
     /// The entry after `entry`, and the polarity that it has when it is new.
+    #[inline]
     fn step(&self, entry: u32, polarity: Polarity) -> (u32, Polarity) {
         let next = entry.saturating_add(1);
 
@@ -114,12 +139,21 @@ impl CompletionRing {
     }
 }
 
+/// The words and the header of entry `index`, if it is there and has been written.
+#[inline]
+fn written<W: Word>(memory: &[W], index: u32, polarity: Polarity) -> Option<(Header, &[W; 4])> {
+    let words = memory::entry(memory, index)?;
+    let [_, _, _, last] = words;
+    // The rest of the entry was written before its header, and is read after it.
+    let header = last.load_first();
+
+    (cqe::polarity(header) == polarity).then(|| (Header::from_raw(header), words))
+}
+
 /// The entry's words, of which the header has been read.
-fn rest(source: &impl EntrySource, entry: u32, header: u64) -> [u64; 4] {
-    [
-        source.load(entry, 0),
-        source.load(entry, 1),
-        source.load(entry, 2),
-        header,
-    ]
+#[inline]
+fn load<W: Word>(words: &[W; 4], header: u64) -> [u64; 4] {
+    let [first, second, third, _] = words;
+
+    [first.load(), second.load(), third.load(), header]
 }

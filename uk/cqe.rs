@@ -44,6 +44,15 @@ bitfield! {
     }
 }
 
+impl Header {
+    /// Whether the entry tells of a send queue's work request that has succeeded, and is not
+    /// extended.
+    #[inline]
+    pub(crate) fn is_sent(self) -> bool {
+        self.send_queue() && !self.error() && !self.extended()
+    }
+}
+
 bitfield! {
     /// Word 0 of a CQE.
     struct Length(u64) {
@@ -124,6 +133,7 @@ pub(crate) struct Cqe {
 
 impl Cqe {
     /// Makes sense of an entry and, if its header says that it is extended, of the next.
+    #[inline]
     pub(crate) fn decode(entry: [u64; 4], extension: Option<[u64; 4]>) -> Self {
         let [length, context, origin, header] = entry;
         let length = Length::from_raw(length);
@@ -173,11 +183,13 @@ impl Cqe {
 }
 
 /// The valid bit of an entry's or extended entry's header.
+#[inline]
 pub(crate) fn polarity(header: u64) -> Polarity {
     Polarity::of(Header::from_raw(header).valid())
 }
 
 /// The low half of a word.
+#[inline]
 fn low32(word: u64) -> u32 {
     // CAST: The high half is cut off on purpose.
     word as u32

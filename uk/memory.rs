@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the owner of ring memory lends it to this room.
+//! How the owner of ring memory lends it to this room: as slices of words.
 
 use super::ring::Polarity;
 
@@ -10,77 +10,94 @@ pub(crate) const QUANTUM_WORDS: u32 = 4;
 /// Bytes in a quantum and in a CQE.
 pub(crate) const QUANTUM_BYTES: u32 = 32;
 
+/// The same as a length of slices.
+pub(super) const QUANTUM_LEN: usize = QUANTUM_WORDS as usize;
+
 /// Word of a WQE that holds its header, and with it the valid bit.
-pub(crate) const HEADER: u32 = 3;
+pub(crate) const HEADER: usize = 3;
 
-/// Memory of a ring of work-queue entries, addressed in 64-bit words from the ring's start.
-///
-/// The words are the device's, little endian in memory; values are passed in the CPU's order.
-/// Accesses beyond the ring do nothing: the callers in this room never make one, and an owner must
-/// not trust that.
-pub(crate) trait RingMemory {
-    /// Stores `value` in word `word`.
-    fn put(&mut self, word: u32, value: u64);
+/// A 64-bit word that the device reads or writes, too: little endian in memory, in the CPU's order
+/// here. A ring is a slice of these.
+pub(crate) trait Word {
+    /// Loads the word.
+    fn load(&self) -> u64;
 
-    /// Makes all earlier stores visible to the device, then stores `value` in word `word`.
-    ///
-    /// After this the entry belongs to the device.
-    fn publish(&mut self, word: u32, value: u64);
+    /// Loads the word before all that is loaded later.
+    fn load_first(&self) -> u64;
 
-    /// Stores `value` in `count` words from `word` on.
-    fn fill(&mut self, word: u32, count: u32, value: u64) {
-        for word in word..word.saturating_add(count) {
-            self.put(word, value);
-        }
-    }
+    /// Stores `value`.
+    fn store(&self, value: u64);
+
+    /// Makes all earlier stores visible to the device, then stores `value`.
+    fn publish(&self, value: u64);
 }
 
-/// Memory of a ring of completion-queue entries.
-pub(crate) trait EntrySource {
-    /// Loads word `word` (0 to 3) of entry `entry`.
-    ///
-    /// An entry beyond the ring reads as zero.
-    fn load(&self, entry: u32, word: u32) -> u64;
-
-    /// Orders the loads before this call before those after it.
-    fn order_loads(&self);
+/// The words of entry `index` of a ring of quanta or CQEs, or `None` if it has no such entry.
+#[inline]
+pub(super) fn entry<W>(ring: &[W], index: u32) -> Option<&[W; QUANTUM_LEN]> {
+    ring.get(index as usize * QUANTUM_LEN..)?.first_chunk()
 }
 
 /// The part of a ring in which one WQE is written, before it is published.
-pub(crate) struct Slot<'a, M> {
-    memory: &'a mut M,
-    first_word: u32,
-    words: u32,
+pub(crate) struct Slot<'a, W> {
+    /// The quantum with the header.
+    first: &'a [W; QUANTUM_LEN],
+    further: &'a [W],
     polarity: Polarity,
 }
 
-impl<'a, M: RingMemory> Slot<'a, M> {
-    /// A slot of `quanta` quanta from quantum `quantum` of the ring on.
-    pub(crate) fn new(memory: &'a mut M, quantum: u32, quanta: u32, polarity: Polarity) -> Self {
-        Self {
-            memory,
-            first_word: quantum.saturating_mul(QUANTUM_WORDS),
-            words: quanta.saturating_mul(QUANTUM_WORDS),
+impl<'a, W: Word> Slot<'a, W> {
+    /// A slot of `quanta` quanta from quantum `quantum` of `ring` on; `None` if it is empty or not
+    /// inside of the ring.
+    #[inline]
+    pub(crate) fn new(
+        ring: &'a [W],
+        quantum: u32,
+        quanta: u32,
+        polarity: Polarity,
+    ) -> Option<Self> {
+        let start = quantum as usize * QUANTUM_LEN;
+        let (first, further) = ring
+            .get(start..start + quanta as usize * QUANTUM_LEN)?
+            .split_first_chunk()?;
+
+        Some(Self {
+            first,
+            further,
             polarity,
-        }
+        })
     }
 
     /// The valid bit that the WQE must carry.
+    #[inline]
     pub(crate) fn polarity(&self) -> Polarity {
         self.polarity
     }
 
-    /// Stores `value` in word `word` of the WQE. The header's word and words beyond the slot are
-    /// left alone.
-    pub(crate) fn put(&mut self, word: u32, value: u64) {
-        if word < self.words && word != HEADER {
-            self.memory.put(self.first_word.saturating_add(word), value);
+    /// Stores `value` in word `word` of the first quantum. The header's word is left alone, and
+    /// there are none beyond it.
+    #[inline]
+    pub(crate) fn put(&self, word: usize, value: u64) {
+        if word != HEADER {
+            if let Some(place) = self.first.get(word) {
+                place.store(value);
+            }
         }
     }
 
+    /// The words of all quanta but the first.
+    #[inline]
+    pub(crate) fn further(&self) -> &'a [W] {
+        self.further
+    }
+
     /// Hands the WQE to the device by storing its header last.
+    #[inline]
     pub(crate) fn publish(self, header: u64) {
-        self.memory
-            .publish(self.first_word.saturating_add(HEADER), header);
+        let [_, _, _, place] = self.first;
+
+        place.publish(header);
     }
 }
+
+const _: () = assert!(HEADER < QUANTUM_LEN);

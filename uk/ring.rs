@@ -2,8 +2,6 @@
 
 //! Head and tail of a ring, in whatever unit its owner counts.
 
-use core::num::NonZeroU32;
-
 use kernel::prelude::*;
 
 /// Value of the valid bit that marks an entry of the current lap.
@@ -45,13 +43,14 @@ impl Polarity {
 ///
 /// # Invariants
 ///
-/// `head` and `tail` are below `size`.
+/// `mask` is one less than a power of two of at most 2^30, and `head` and `tail` are not above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(alias = "irdma_ring")]
 pub(crate) struct Ring {
     head: u32,
     tail: u32,
-    size: NonZeroU32,
+    /// Places less one.
+    mask: u32,
 }
 
 impl Ring {
@@ -59,84 +58,83 @@ impl Ring {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if `size` is 0 or above 2^30, where sums of two positions would not fit.
+    /// `EINVAL` if `size` is not a power of two, or above 2^30, where sums of two positions would
+    /// not fit.
     pub(crate) fn new(size: u32) -> Result<Self> {
-        let size = NonZeroU32::new(size).ok_or(EINVAL)?;
-
-        if size.get() > 1 << 30 {
+        if !size.is_power_of_two() || size > 1 << 30 {
             return Err(EINVAL);
         }
         Ok(Self {
             head: 0,
             tail: 0,
-            size,
+            mask: size - 1,
         })
     }
 
     /// Where the producer writes next.
+    #[inline]
     pub(crate) fn head(&self) -> u32 {
         self.head
     }
 
     /// The oldest place in use; equal to [`Self::head`] when the ring is empty.
+    #[inline]
     pub(crate) fn tail(&self) -> u32 {
         self.tail
     }
 
     /// Places in use.
     #[doc(alias = "IRDMA_RING_USED_QUANTA")]
+    #[inline]
     pub(crate) fn used(&self) -> u32 {
         self.distance(self.tail, self.head)
     }
 
-    /// Places that may still be used, when `reserved` of them must stay free.
+    /// Places that may still be used, when `reserved` of them (one at least) must stay free.
     #[doc(alias = "IRDMA_RING_FREE_QUANTA")]
+    #[inline]
     pub(crate) fn free(&self, reserved: u32) -> u32 {
-        self.size
-            .get()
-            .saturating_sub(self.used())
-            .saturating_sub(reserved)
+        // By the invariants no more are in use than `mask` says.
+        self.mask
+            .wrapping_sub(self.used())
+            .saturating_sub(reserved.wrapping_sub(1))
     }
 
     /// Whether nothing is in use.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.head == self.tail
     }
 
     /// Whether place `position` is in use.
+    #[inline]
     pub(crate) fn holds(&self, position: u32) -> bool {
-        position < self.size.get() && self.distance(self.tail, position) < self.used()
+        position <= self.mask && self.distance(self.tail, position) < self.used()
     }
 
     /// The position `count` places after `position`.
+    #[inline]
     pub(crate) fn after(&self, position: u32, count: u32) -> u32 {
-        let sum = position.saturating_add(count);
-
-        if sum < self.size.get() {
-            sum
-        } else {
-            sum % self.size
-        }
+        // What is lost when the sum does not fit is a multiple of the size.
+        position.wrapping_add(count) & self.mask
     }
 
     /// Moves the head on by `count` places; the caller has looked at [`Self::free`].
+    #[inline]
     pub(crate) fn advance_head(&mut self, count: u32) {
         self.head = self.after(self.head, count);
     }
 
     /// Moves the tail to `count` places after `position`.
     #[doc(alias = "IRDMA_RING_SET_TAIL")]
+    #[inline]
     pub(crate) fn release_to(&mut self, position: u32, count: u32) {
         self.tail = self.after(position, count);
     }
 
     /// How far `to` lies ahead of `from`, both positions of the ring.
+    #[inline]
     fn distance(&self, from: u32, to: u32) -> u32 {
-        if to >= from {
-            to - from
-        } else {
-            // By the invariants `from` is below `size`.
-            self.size.get() - from + to
-        }
+        to.wrapping_sub(from) & self.mask
     }
 }

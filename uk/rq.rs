@@ -8,8 +8,8 @@ use kernel::prelude::*;
 
 use super::{
     memory::{
-        RingMemory,
-        Slot, //
+        Slot,
+        Word, //
     },
     ring::{
         Polarity,
@@ -22,18 +22,25 @@ use super::{
 /// Every WQE takes the same number of quanta, so that the ring is counted in WQEs.
 pub(crate) struct RecvRing<B> {
     ring: Ring,
+    /// Polarity of the next WQE.
     polarity: Polarity,
     shift: u8,
+    /// Quanta of a WQE.
+    quanta: u32,
+    /// Quantum of the memory at which the ring begins.
+    first: u32,
     wr_ids: B,
 }
 
 impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
-    /// An empty ring, as large as `wr_ids`, of WQEs of 2^`shift` quanta.
+    /// An empty ring, as large as `wr_ids`, of WQEs of 2^`shift` quanta, which begins at quantum
+    /// `first` of the memory that it lies in.
     ///
     /// # Errors
     ///
-    /// `EINVAL` if there is no room for a WQE beside the one that stays free.
-    pub(crate) fn new(wr_ids: B, shift: u8) -> Result<Self> {
+    /// `EINVAL` if its size is not a power of two, or if there is no room for a WQE beside the one
+    /// that stays free.
+    pub(crate) fn new(wr_ids: B, shift: u8, first: u32) -> Result<Self> {
         let size = u32::try_from(wr_ids.len()).map_err(|_| EINVAL)?;
 
         if size < 2 || shift > 3 {
@@ -42,9 +49,10 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
 
         Ok(Self {
             ring: Ring::new(size)?,
-            // Flips when the first WQE is put at the ring's start.
-            polarity: Polarity::ZERO,
+            polarity: Polarity::ONE,
             shift,
+            quanta: 1 << shift,
+            first,
             wr_ids,
         })
     }
@@ -54,34 +62,37 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
         self.ring.is_empty()
     }
 
-    /// Puts a WQE in the ring; `encode` stores its words in the slot and returns its header.
+    /// Puts a WQE in the ring, which lies in `memory`; `encode` stores its words in the slot and
+    /// returns its header.
     ///
     /// # Errors
     ///
-    /// `ENOMEM` if the ring has no room. Nothing has changed then.
+    /// `ENOMEM` if the ring has no room, `EINVAL` if it is not inside of `memory`. Nothing has
+    /// changed then.
     #[doc(alias = "irdma_qp_get_next_recv_wqe")]
-    pub(crate) fn post<M: RingMemory>(
+    #[inline]
+    pub(crate) fn post<W: Word>(
         &mut self,
-        memory: &mut M,
+        memory: &[W],
         wr_id: u64,
-        encode: impl FnOnce(&mut Slot<'_, M>) -> u64,
+        encode: impl FnOnce(&Slot<'_, W>) -> u64,
     ) -> Result {
         if self.ring.free(1) == 0 {
             return Err(ENOMEM);
         }
 
         let index = self.ring.head();
-        if index == 0 {
+        // `Slot::new` looks at the sum.
+        let quantum = self.first.wrapping_add(index.wrapping_mul(self.quanta));
+        let slot = Slot::new(memory, quantum, self.quanta, self.polarity).ok_or(EINVAL)?;
+        let place = self.wr_ids.get_mut(index as usize).ok_or(EINVAL)?;
+        let header = encode(&slot);
+
+        *place = wr_id;
+        self.ring.advance_head(1);
+        if self.ring.head() == 0 {
             self.polarity = self.polarity.flipped();
         }
-
-        let mut slot = Slot::new(memory, index << self.shift, 1 << self.shift, self.polarity);
-        let header = encode(&mut slot);
-
-        if let Some(place) = self.wr_ids.get_mut(index as usize) {
-            *place = wr_id;
-        }
-        self.ring.advance_head(1);
         slot.publish(header);
 
         Ok(())
@@ -91,6 +102,7 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
     /// it; returns the user's id of it.
     ///
     /// `None` if no outstanding WQE begins there.
+    #[inline]
     pub(crate) fn complete(&mut self, quantum: u32) -> Option<u64> {
         let index = quantum >> self.shift;
 

@@ -85,6 +85,7 @@ impl QueueSize {
     }
 
     /// Bytes of the ring.
+    #[inline]
     pub(crate) fn bytes(&self) -> u32 {
         // A depth is at most 2^15 (see `Limits`), so the product stays far below 2^32.
         self.depth.saturating_mul(QUANTUM_BYTES)
@@ -246,6 +247,7 @@ pub(crate) fn decoded_wq_size(encoded: u8) -> u32 {
 ///
 /// `EINVAL` if no WQE holds so many.
 #[doc(alias = "irdma_fragcnt_to_quanta_sq")]
+#[inline]
 pub(crate) fn fragments_to_quanta(fragments: u32) -> Result<u32> {
     match fragments {
         // One fragment beside the header, two in each further quantum.
@@ -256,6 +258,7 @@ pub(crate) fn fragments_to_quanta(fragments: u32) -> Result<u32> {
 
 /// Quanta of a send WQE with `bytes` bytes of inline data.
 #[doc(alias = "irdma_inline_data_size_to_quanta")]
+#[inline]
 pub(crate) fn inline_to_quanta(bytes: u32) -> u32 {
     1 + bytes.saturating_sub(8).div_ceil(31)
 }

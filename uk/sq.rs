@@ -2,18 +2,15 @@
 
 //! A send ring: where WQEs go, and which work requests are outstanding.
 
-use core::{
-    num::NonZeroU32,
-    ops::DerefMut, //
-};
+use core::ops::DerefMut;
 
 use kernel::prelude::*;
 
 use super::{
     memory::{
-        RingMemory,
         Slot,
-        HEADER,
+        Word,
+        QUANTUM_LEN,
         QUANTUM_WORDS, //
     },
     ring::{
@@ -111,8 +108,10 @@ impl Quantum {
 #[doc(alias = "irdma_qp_uk")]
 pub(crate) struct SendRing<B> {
     ring: Ring,
+    /// Polarity of the next WQE.
     polarity: Polarity,
-    chunk: NonZeroU32,
+    /// Quanta of a block, a power of two.
+    chunk: u32,
     book: B,
 }
 
@@ -121,22 +120,22 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the ring is not a multiple of what is wiped at a time, has no room beside what
-    /// stays free, or `chunk` is 0.
+    /// `EINVAL` if the ring's size is not a power of two, not a multiple of what is wiped at a time,
+    /// or has no room beside what stays free, or if `chunk` is not a power of two or larger.
     pub(crate) fn new(mut book: B, chunk: u32) -> Result<Self> {
         let size = u32::try_from(book.len()).map_err(|_| EINVAL)?;
 
-        let chunk = NonZeroU32::new(chunk).ok_or(EINVAL)?;
-
         if size % WIPE_QUANTA != 0 || size <= SQ_RESERVED {
+            return Err(EINVAL);
+        }
+        if !chunk.is_power_of_two() || chunk > size {
             return Err(EINVAL);
         }
         book.fill(Quantum::Rest);
 
         Ok(Self {
             ring: Ring::new(size)?,
-            // Flips when the first WQE is put at the ring's start.
-            polarity: Polarity::ZERO,
+            polarity: Polarity::ONE,
             chunk,
             book,
         })
@@ -153,7 +152,7 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         &self.ring
     }
 
-    /// Puts a WQE of `quanta` quanta in the ring.
+    /// Puts a WQE of `quanta` quanta in the ring, which lies at the beginning of `memory`.
     ///
     /// `encode` stores its words in the slot and returns its header; it is called once, after it is
     /// known that the WQE has room. The device owns the WQE afterwards, but is not told.
@@ -161,20 +160,23 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
     /// # Errors
     ///
     /// `ENOMEM` if the ring has no room, `EINVAL` if no WQE has so many quanta. Nothing has changed
-    /// then.
+    /// then. `EINVAL`, too, if `memory` is smaller than the ring.
     #[doc(alias = "irdma_qp_get_next_send_wqe")]
-    pub(crate) fn post<M: RingMemory>(
+    #[inline]
+    pub(crate) fn post<W: Word>(
         &mut self,
-        memory: &mut M,
+        memory: &[W],
         work: SendWork,
         quanta: u32,
-        encode: impl FnOnce(&mut Slot<'_, M>) -> u64,
+        encode: impl FnOnce(&Slot<'_, W>) -> u64,
     ) -> Result {
-        if quanta == 0 || quanta > self.chunk.get() {
+        if quanta == 0 || quanta > self.chunk {
             return Err(EINVAL);
         }
 
-        let left_in_chunk = self.chunk.get() - self.ring.head() % self.chunk;
+        // What there is before the next multiple of `chunk`.
+        let in_chunk = self.ring.head() & self.chunk.wrapping_sub(1);
+        let left_in_chunk = self.chunk.wrapping_sub(in_chunk);
         let padding = if quanta <= left_in_chunk {
             0
         } else {
@@ -184,68 +186,94 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
             return Err(ENOMEM);
         }
 
-        for _ in 0..padding {
-            self.pad(memory);
+        if padding != 0 {
+            self.pad(memory, padding);
         }
 
         let index = self.ring.head();
-        if index == 0 {
-            self.polarity = self.polarity.flipped();
-        }
+        let slot = Slot::new(memory, index, quanta, self.polarity).ok_or(EINVAL)?;
+
         if index % WIPE_QUANTA == 0 {
             self.wipe_ahead(memory, index);
         }
 
-        let mut slot = Slot::new(memory, index, quanta, self.polarity);
-        let header = encode(&mut slot);
+        let header = encode(&slot);
 
-        // Book before publication: a completion can come at once.
-        // CAST: At most `chunk`, which is 8 on the largest device.
-        self.note(index, Quantum::work(work, quanta as u8));
-        for rest in 1..quanta {
-            self.note(self.ring.after(index, rest), Quantum::Rest);
+        // Book before publication: a completion can come at once. No block lies over the ring's end.
+        if let Some([first, rest @ ..]) = self
+            .book
+            .get_mut(index as usize..index as usize + quanta as usize)
+        {
+            // CAST: At most `chunk`, which is 8 on the largest device.
+            *first = Quantum::work(work, quanta as u8);
+            rest.fill(Quantum::Rest);
         }
-        self.ring.advance_head(quanta);
+        self.advance(quanta);
         slot.publish(header);
 
         Ok(())
     }
 
-    /// Fills one quantum with a NOP, so that the next WQE begins a block.
-    fn pad<M: RingMemory>(&mut self, memory: &mut M) {
-        let index = self.ring.head();
-        let mut slot = Slot::new(memory, index, 1, self.polarity);
+    /// Fills `count` quanta with NOPs, so that the next WQE begins a block.
+    #[inline(never)]
+    fn pad<W: Word>(&mut self, memory: &[W], count: u32) {
+        let header = wqe::nop_header(self.polarity);
+        let quanta = self.ring.head() as usize..self.ring.head() as usize + count as usize;
+        let words = quanta.start * QUANTUM_LEN..quanta.end * QUANTUM_LEN;
 
-        slot.put(0, 0);
-        slot.put(1, 0);
-        slot.put(2, 0);
-        self.note(index, Quantum::Pad);
-        self.ring.advance_head(1);
-        slot.publish(wqe::nop_header(self.polarity));
+        let mut words = memory.get(words).unwrap_or_default();
+
+        for place in self.book.get_mut(quanta).unwrap_or_default() {
+            let [first, second, third, last, rest @ ..] = words else {
+                break;
+            };
+
+            *place = Quantum::Pad;
+            first.store(0);
+            second.store(0);
+            third.store(0);
+            last.publish(header);
+            words = rest;
+        }
+        self.advance(count);
+    }
+
+    /// Moves the head on; the polarity changes with the lap.
+    #[inline]
+    fn advance(&mut self, count: u32) {
+        self.ring.advance_head(count);
+        if self.ring.head() == 0 {
+            self.polarity = self.polarity.flipped();
+        }
     }
 
     /// Wipes the quanta that the ring comes to after the next 128, so that the device takes nothing
     /// of the last lap for a WQE or a fragment of this one.
     #[doc(alias = "irdma_clr_wqes")]
-    fn wipe_ahead<M: RingMemory>(&self, memory: &mut M, index: u32) {
+    #[inline(never)]
+    fn wipe_ahead<W: Word>(&self, memory: &[W], index: u32) {
         let target = self.ring.after(index, WIPE_QUANTA);
         let polarity = if target == 0 {
             self.polarity.flipped()
         } else {
             self.polarity
         };
+        let stale = polarity.stale_word();
 
-        memory.fill(
-            target.saturating_mul(QUANTUM_WORDS),
-            WIPE_QUANTA * QUANTUM_WORDS,
-            polarity.stale_word(),
-        );
+        for word in memory
+            .iter()
+            .skip(target as usize * QUANTUM_WORDS as usize)
+            .take((WIPE_QUANTA * QUANTUM_WORDS) as usize)
+        {
+            word.store(stale);
+        }
     }
 
     /// Takes the work request whose WQE begins at quantum `index` out of the ring, and with it all
     /// before it: those were not signaled, and are done.
     ///
     /// `None` if no outstanding WQE begins there.
+    #[inline]
     pub(crate) fn complete(&mut self, index: u32) -> Option<SendWork> {
         if !self.ring.holds(index) {
             return None;
@@ -271,13 +299,6 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         }
         None
     }
-
-    fn note(&mut self, index: u32, entry: Quantum) {
-        if let Some(place) = self.book.get_mut(index as usize) {
-            *place = entry;
-        }
-    }
 }
 
-const _: () = assert!(HEADER < QUANTUM_WORDS);
 const _: () = assert!(2 * WIPE_QUANTA < KEPT_FREE);

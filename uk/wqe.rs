@@ -95,6 +95,7 @@ pub(crate) struct Flags {
 
 impl Header {
     /// A header with what all operations have in common.
+    #[inline]
     pub(crate) fn new(opcode: Opcode, flags: Flags, polarity: Polarity) -> Self {
         Self::from_raw(0)
             .with_opcode(kernel::num::Bounded::<u64, 6>::from_expr(
@@ -108,6 +109,7 @@ impl Header {
 
 /// Header of a WQE that does nothing but fill a quantum.
 #[doc(alias = "irdma_nop_1")]
+#[inline]
 pub(crate) fn nop_header(polarity: Polarity) -> u64 {
     Header::new(Opcode::Nop, Flags::default(), polarity).into_raw()
 }

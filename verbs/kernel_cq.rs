@@ -7,13 +7,16 @@
 //! queue, so that an entry which outlives its queue pair finds nothing.
 
 use kernel::{
-    alloc::Flags,
     device::{
         Bound,
         Device, //
     },
     new_spinlock_irq,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         atomic::{
             ordering::Full,
@@ -26,7 +29,10 @@ use kernel::{
 
 use crate::{
     hw::{
-        dma::DmaBuffer,
+        dma::{
+            DmaBuffer,
+            DmaWord, //
+        },
         doorbell::Doorbells, //
     },
     rdma::{
@@ -46,14 +52,10 @@ use crate::{
     }, //
 };
 
-use super::{
-    kernel_qp::KernelQp,
-    ring_memory::CompletionMemory, //
-};
+use super::kernel_qp::KernelQp;
 
 /// A queue pair that completes to the queue.
 pub(super) struct Attached {
-    context: u64,
     pub(super) qp: Arc<KernelQp>,
     /// Its send queue completes here, and what is outstanding in it is to be flushed.
     pub(super) send_due: bool,
@@ -64,8 +66,8 @@ pub(super) struct Attached {
 /// What belongs to the queue's ring.
 pub(super) struct State {
     pub(super) ring: CompletionRing,
-    /// By rising context.
-    pub(super) attached: KVec<Attached>,
+    /// By completion context.
+    pub(super) attached: RBTree<u64, Attached>,
     /// Some attached queue is due.
     pub(super) any_due: bool,
     /// What the device was told last.
@@ -74,22 +76,15 @@ pub(super) struct State {
     notify: Notify,
 }
 
-impl State {
-    /// Where the queue pair with completion context `context` is among those attached.
-    pub(super) fn position(&self, context: u64) -> Option<usize> {
-        self.attached
-            .binary_search_by_key(&context, |attached| attached.context)
-            .ok()
-    }
-}
-
 /// The completion queue of an in-kernel user.
 #[pin_data]
 pub(super) struct KernelCq {
     number: u32,
     link: Arc<CqLink>,
-    entries: DmaBuffer,
-    shadow: DmaBuffer,
+    /// The ring, and behind it the shadow area.
+    memory: DmaBuffer,
+    /// Word of the memory at which the shadow area begins.
+    shadow: usize,
     /// The device owes an event.
     armed: Atomic<bool>,
     #[pin]
@@ -110,13 +105,16 @@ impl KernelCq {
         entries: u32,
     ) -> Result<Arc<Self>> {
         let ring = CompletionRing::new(entries)?;
-        let bytes = (entries as usize)
+        let shadow_offset = (entries as usize)
             .checked_mul(QUANTUM_BYTES as usize)
             .and_then(|bytes| bytes.checked_next_multiple_of(256))
             .ok_or(EINVAL)?;
+        let bytes = shadow_offset
+            .checked_add(sizing::SHADOW_BYTES as usize)
+            .ok_or(EINVAL)?;
         let state = State {
             ring,
-            attached: KVec::new(),
+            attached: RBTree::new(),
             any_due: false,
             arm: CqArm::from_raw(0),
             notify: Notify::Next,
@@ -126,8 +124,8 @@ impl KernelCq {
             try_pin_init!(Self {
                 number,
                 link,
-                entries: DmaBuffer::new(parent, bytes)?,
-                shadow: DmaBuffer::new(parent, sizing::SHADOW_BYTES as usize)?,
+                memory: DmaBuffer::new(parent, bytes)?,
+                shadow: shadow_offset / size_of::<DmaWord>(),
                 armed: Atomic::new(false),
                 state <- new_spinlock_irq!(state, "KernelCq::state"),
             }? Error),
@@ -137,17 +135,22 @@ impl KernelCq {
 
     /// DMA address of the ring.
     pub(super) fn entries_address(&self) -> u64 {
-        self.entries.address()
+        self.memory.address()
     }
 
     /// DMA address of the shadow area.
     pub(super) fn shadow_address(&self) -> u64 {
-        self.shadow.address()
+        // The memory reaches farther than that.
+        let offset = self.shadow.wrapping_mul(size_of::<DmaWord>());
+
+        // CAST: Widening.
+        self.memory.address().wrapping_add(offset as u64)
     }
 
-    /// The ring's memory, to be read under the lock of `state`.
-    pub(super) fn memory(&self) -> CompletionMemory<'_> {
-        CompletionMemory(&self.entries)
+    /// The memory that the ring lies at the beginning of, to be read under the lock of `state`.
+    #[inline]
+    pub(super) fn memory(&self) -> &[DmaWord] {
+        self.memory.words()
     }
 
     /// Runs `f` on the ring.
@@ -160,69 +163,33 @@ impl KernelCq {
     pub(super) fn show_index(&self, state: &State) {
         // The shadow area has this word.
         let _ = self
-            .shadow
-            .write(shadow::CQ_INDEX, state.ring.next().into());
+            .memory
+            .write(self.shadow + shadow::CQ_INDEX, state.ring.next().into());
     }
 
-    /// Has completions of `qp` reported.
+    /// Has completions of `qp` reported. It isn't attached yet.
     ///
     /// # Errors
     ///
     /// `ENOMEM`
     pub(super) fn attach(&self, qp: &Arc<KernelQp>) -> Result {
-        let context = qp.context();
-        // Room is made outside of the lock, under which nothing may sleep.
-        let mut spare = KVec::new();
+        let attached = Attached {
+            qp: qp.clone(),
+            send_due: false,
+            recv_due: false,
+        };
+        // Made outside of the lock, under which nothing may sleep.
+        let node = RBTreeNode::new(qp.context(), attached, GFP_KERNEL)?;
+        let former = self.state.lock().attached.insert(node);
 
-        loop {
-            let needed = {
-                let mut state = self.state.lock();
-
-                if state.attached.capacity() <= state.attached.len() {
-                    if spare.capacity() > state.attached.len() {
-                        move_all(&mut state.attached, &mut spare);
-                    }
-                }
-                if state.attached.capacity() > state.attached.len() {
-                    let at = state
-                        .attached
-                        .binary_search_by_key(&context, |attached| attached.context);
-
-                    return match at {
-                        // Its receive queue completes here as its send queue does.
-                        Ok(_) => Ok(()),
-                        Err(at) => state
-                            .attached
-                            .insert_within_capacity(
-                                at,
-                                Attached {
-                                    context,
-                                    qp: qp.clone(),
-                                    send_due: false,
-                                    recv_due: false,
-                                },
-                            )
-                            .map_err(|_| ENOMEM),
-                    };
-                }
-                state.attached.len().saturating_mul(2).max(4)
-            };
-
-            // Whatever `spare` holds by now are empty places.
-            spare = with_capacity(needed, GFP_KERNEL)?;
-        }
+        drop(former);
+        Ok(())
     }
 
     /// Ends what [`Self::attach`] began: nothing of `qp` is reported afterwards.
     #[doc(alias = "irdma_clean_cqes")]
     pub(super) fn detach(&self, qp: &KernelQp) {
-        let detached = {
-            let mut state = self.state.lock();
-
-            state
-                .position(qp.context())
-                .and_then(|at| state.attached.remove(at).ok())
-        };
+        let detached = self.state.lock().attached.remove_node(&qp.context());
 
         // Dropped without the lock, as it may be the last reference.
         drop(detached);
@@ -235,10 +202,7 @@ impl KernelCq {
         {
             let mut state = self.state.lock();
             let state = &mut *state;
-            let Some(attached) = state
-                .position(qp.context())
-                .and_then(|at| state.attached.get_mut(at))
-            else {
+            let Some(attached) = state.attached.get_mut(&qp.context()) else {
                 return;
             };
 
@@ -286,24 +250,12 @@ impl KernelCq {
             state.notify = notify;
             state.arm = state.arm.rearmed(notify);
             // The shadow area has this word.
-            let _ = self.shadow.write(shadow::CQ_ARM, state.arm.into_raw());
+            let _ = self
+                .memory
+                .write(self.shadow + shadow::CQ_ARM, state.arm.into_raw());
             doorbells.arm_cq(self.number);
         }
 
-        flags.report_missed() && (state.any_due || !state.ring.is_empty(&self.memory()))
-    }
-}
-
-/// An empty vector with room for `capacity` entries.
-fn with_capacity(capacity: usize, flags: Flags) -> Result<KVec<Attached>> {
-    Ok(KVec::with_capacity(capacity, flags)?)
-}
-
-/// Moves all of `from` into the empty `to`, which has the room, and gives `from` its place.
-fn move_all(from: &mut KVec<Attached>, to: &mut KVec<Attached>) {
-    core::mem::swap(from, to);
-    for attached in to.drain_all() {
-        // There is room for it.
-        let _ = from.push_within_capacity(attached);
+        flags.report_missed() && (state.any_due || !state.ring.is_empty(self.memory()))
     }
 }

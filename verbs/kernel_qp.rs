@@ -11,11 +11,7 @@ use kernel::{
     prelude::*,
     sync::{
         atomic::{
-            ordering::{
-                Acquire,
-                Relaxed,
-                Release, //
-            },
+            ordering::Relaxed,
             Atomic, //
         },
         Arc,
@@ -34,7 +30,10 @@ use kernel::{
 
 use crate::{
     hw::{
-        dma::DmaBuffer,
+        dma::{
+            DmaBuffer,
+            DmaWord, //
+        },
         doorbell::Doorbells, //
     },
     rdma::{
@@ -44,6 +43,7 @@ use crate::{
     uk::{
         cqe::Queue,
         limits::Limits,
+        memory::QUANTUM_BYTES,
         rq::RecvRing,
         sizing::{
             QpLayout,
@@ -56,10 +56,7 @@ use crate::{
     }, //
 };
 
-use super::{
-    kernel_cq::KernelCq,
-    ring_memory::RingView, //
-};
+use super::kernel_cq::KernelCq;
 
 /// Time that the device has for reporting flushed work requests, before that is done for it.
 #[doc(alias = "IRDMA_FLUSH_DELAY_MS")]
@@ -92,6 +89,8 @@ pub(super) struct SendQueue {
     pub(super) ring: SendRing<KVVec<Quantum>>,
     /// The device takes doorbells: the queue pair is in a state in which it sends.
     pub(super) rings: bool,
+    /// The queue pair is in error: whatever is posted is flushed.
+    pub(super) flushing: bool,
     /// The cause of the queue's failure has been reported; what follows is merely flushed.
     pub(super) cause_told: bool,
 }
@@ -99,6 +98,8 @@ pub(super) struct SendQueue {
 /// The receive queue's ring.
 pub(super) struct RecvQueue {
     pub(super) ring: RecvRing<KVVec<u64>>,
+    /// As [`SendQueue::flushing`].
+    pub(super) flushing: bool,
     /// As [`SendQueue::cause_told`].
     pub(super) cause_told: bool,
 }
@@ -115,12 +116,12 @@ pub(super) struct KernelQp {
     /// What its user was granted.
     pub(super) granted: QueueRequest,
     pub(super) limits: Limits,
+    /// The rings, the shadow area, and the device's context of the queue pair.
     memory: DmaBuffer,
-    layout: QpLayout,
+    /// Where in the memory that context begins, in bytes.
+    context_offset: u32,
     send_cq: Arc<KernelCq>,
     recv_cq: Arc<KernelCq>,
-    /// The queue pair is in error: whatever is posted is flushed.
-    flushing: Atomic<bool>,
     #[pin]
     send: SpinLockIrq<SendQueue>,
     #[pin]
@@ -134,7 +135,8 @@ impl_has_delayed_work! {
 }
 
 impl KernelQp {
-    /// Makes the queues in `memory`, which is laid out as `layout` says.
+    /// Makes the queues in `memory`, which is laid out as `layout` says, with the device's context
+    /// behind that.
     pub(super) fn new(
         identity: &QpIdentity<'_>,
         limits: &Limits,
@@ -147,10 +149,16 @@ impl KernelQp {
         let send = SendQueue {
             ring: SendRing::new(book, limits.sq_chunk)?,
             rings: true,
+            flushing: false,
             cause_told: false,
         };
         let recv = RecvQueue {
-            ring: RecvRing::new(wr_ids, layout.recv.shift)?,
+            ring: RecvRing::new(
+                wr_ids,
+                layout.recv.shift,
+                layout.recv_offset / QUANTUM_BYTES,
+            )?,
+            flushing: false,
             cause_told: false,
         };
         let serial = SERIAL.fetch_add(1, Relaxed);
@@ -166,10 +174,9 @@ impl KernelQp {
                 granted,
                 limits: *limits,
                 memory,
-                layout,
+                context_offset: layout.bytes,
                 send_cq: identity.send_cq.clone(),
                 recv_cq: identity.recv_cq.clone(),
-                flushing: Atomic::new(false),
                 send <- new_spinlock_irq!(send, "KernelQp::send"),
                 recv <- new_spinlock_irq!(recv, "KernelQp::recv"),
                 flush <- new_delayed_work!("KernelQp::flush"),
@@ -196,25 +203,25 @@ impl KernelQp {
         &self.link
     }
 
-    /// The memory of both rings and the shadow area.
+    /// The memory of both rings, the shadow area and the device's context.
     pub(super) fn memory(&self) -> &DmaBuffer {
         &self.memory
     }
 
-    /// The send queue's memory, to be written under its lock.
-    #[inline]
-    pub(super) fn send_memory(&self) -> RingView<'_> {
-        RingView::new(&self.memory, 0, self.layout.send.bytes())
+    /// Where the device finds its context of the queue pair, and the context's words.
+    pub(super) fn device_context(&self) -> (u64, &[DmaWord]) {
+        let first = self.context_offset as usize / size_of::<DmaWord>();
+        let words = self.memory.words().get(first..).unwrap_or_default();
+
+        // The memory reaches as far as that.
+        let address = self.memory.address();
+        (address.wrapping_add(self.context_offset.into()), words)
     }
 
-    /// The receive queue's memory, to be written under its lock.
+    /// The memory that both rings lie in. Each is written under its queue's lock.
     #[inline]
-    pub(super) fn recv_memory(&self) -> RingView<'_> {
-        RingView::new(
-            &self.memory,
-            self.layout.recv_offset,
-            self.layout.recv.bytes(),
-        )
+    pub(super) fn rings(&self) -> &[DmaWord] {
+        self.memory.words()
     }
 
     /// Runs `f` on the send queue.
@@ -227,12 +234,6 @@ impl KernelQp {
     #[inline]
     pub(super) fn with_recv<R>(&self, f: impl FnOnce(&mut RecvQueue) -> R) -> R {
         f(&mut self.recv.lock())
-    }
-
-    /// Whether the queue pair is in error.
-    #[inline]
-    pub(super) fn is_flushing(&self) -> bool {
-        self.flushing.load(Acquire)
     }
 
     /// Says whether the device takes doorbells of the send queue in the queue pair's new state.
@@ -250,7 +251,8 @@ impl KernelQp {
     /// The device was told to flush the queues, or cannot be told: from now on each work request
     /// that the device does not report is reported as flushed. May be called more than once.
     pub(super) fn begin_flush(self: &Arc<Self>) {
-        self.with_send(|_| self.flushing.store(true, Release));
+        self.with_send(|send| send.flushing = true);
+        self.with_recv(|recv| recv.flushing = true);
         self.flush_soon();
     }
 
@@ -261,11 +263,11 @@ impl KernelQp {
             .enqueue_delayed(self.clone(), msecs_to_jiffies(FLUSH_DELAY_MS));
     }
 
-    /// Whether the device or the user is still to be told of work requests of `queue`.
-    fn has_work(&self, queue: Queue) -> bool {
+    /// Whether work requests of `queue` are to be flushed.
+    fn has_to_flush(&self, queue: Queue) -> bool {
         match queue {
-            Queue::Send => self.with_send(|send| !send.ring.is_empty()),
-            Queue::Recv => self.with_recv(|recv| !recv.ring.is_empty()),
+            Queue::Send => self.with_send(|send| send.flushing && !send.ring.is_empty()),
+            Queue::Recv => self.with_recv(|recv| recv.flushing && !recv.ring.is_empty()),
         }
     }
 }
@@ -276,7 +278,7 @@ impl WorkItem for KernelQp {
     #[doc(alias = "irdma_flush_worker")]
     fn run(this: Arc<Self>) {
         for (cq, queue) in [(&this.send_cq, Queue::Send), (&this.recv_cq, Queue::Recv)] {
-            if this.is_flushing() && this.has_work(queue) {
+            if this.has_to_flush(queue) {
                 cq.flush_by_hand(&this, queue);
             }
         }
@@ -296,9 +298,20 @@ impl KernelQueues {
         // From here on dropping it detaches it from whatever it was attached to.
         let queues = Self(qp);
 
-        queues.0.send_cq.attach(&queues.0)?;
-        queues.0.recv_cq.attach(&queues.0)?;
+        for cq in queues.cqs() {
+            cq.attach(&queues.0)?;
+        }
         Ok(queues)
+    }
+
+    /// Where the queues complete, each completion queue once.
+    fn cqs(&self) -> impl Iterator<Item = &KernelCq> {
+        let (send, recv) = (&self.0.send_cq, &self.0.recv_cq);
+
+        [Some(send), (!Arc::ptr_eq(send, recv)).then_some(recv)]
+            .into_iter()
+            .flatten()
+            .map(|cq| &**cq)
     }
 
     /// The queues. A copy of this reference keeps their memory, for instance when the device may
@@ -311,9 +324,13 @@ impl KernelQueues {
 
 impl Drop for KernelQueues {
     fn drop(&mut self) {
-        self.0.send_cq.detach(&self.0);
-        self.0.recv_cq.detach(&self.0);
-        // No code of this module may run later on behalf of the queue pair.
-        cancel_delayed_work(&self.0);
+        for cq in self.cqs() {
+            cq.detach(&self.0);
+        }
+        // No code of this module may run later on behalf of the queue pair. None will if nothing was
+        // ever to be flushed.
+        if self.0.with_send(|send| send.flushing) {
+            cancel_delayed_work(&self.0);
+        }
     }
 }

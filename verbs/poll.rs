@@ -8,6 +8,7 @@
 //! fails to report, is reported without the device.
 
 use crate::{
+    hw::dma::DmaWord,
     rdma::{
         Completion,
         NetworkType,
@@ -17,6 +18,11 @@ use crate::{
         WcStatus, //
     },
     uk::{
+        cq::{
+            CompletionRing,
+            Pending,
+            Sent, //
+        },
         cqe::{
             Cqe,
             Queue, //
@@ -55,7 +61,7 @@ impl KernelCq {
             let start = state.ring.next();
 
             self.poll_ring(state, wcs);
-            if state.any_due && !wcs.is_full() && state.ring.is_empty(&self.memory()) {
+            if state.any_due && !wcs.is_full() && state.ring.is_empty(self.memory()) {
                 poll_due(state, wcs);
             }
             if state.ring.next() != start {
@@ -67,67 +73,145 @@ impl KernelCq {
     /// Takes completions off the ring.
     #[doc(alias = "irdma_poll_one")]
     fn poll_ring(&self, state: &mut State, wcs: &mut WcArray<'_>) {
-        let memory = self.memory();
-        // A device that writes entries of no use as fast as they are read does not keep us here.
-        let mut patience = state.ring.size();
+        let attached = &state.attached;
+        let mut reader = Reader {
+            // A device that writes entries of no use as fast as they are read does not keep us here.
+            patience: state.ring.size(),
+            ring: &mut state.ring,
+            memory: self.memory(),
+            wcs,
+        };
 
-        while !wcs.is_full() && patience > 0 {
-            let Some(pending) = state.ring.peek(&memory) else {
+        while !reader.is_done() {
+            if let Some(sent) = reader.ring.peek_sent(reader.memory) {
+                match attached.get(&sent.context) {
+                    Some(attached) => reader.report_sent(&attached.qp, sent),
+                    None => reader.skip_sent(),
+                }
+            } else if let Some(pending) = reader.ring.peek(reader.memory) {
+                match attached.get(&pending.cqe.context) {
+                    Some(attached) => reader.report(&attached.qp, &pending),
+                    None => reader.skip(&pending),
+                }
+            } else {
                 return;
-            };
-            let before = wcs.filled();
-            let more = report(state, &pending.cqe, wcs);
-
-            if wcs.filled() == before {
-                patience -= 1;
-            }
-            if !more {
-                state.ring.consume(&pending);
             }
         }
     }
 }
 
-/// Reports what `cqe` says. Returns whether it has more to say, being that of a flush.
-#[doc(alias = "irdma_uk_cq_poll_cmpl")]
-fn report(state: &State, cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
-    let Some(attached) = state
-        .position(cqe.context)
-        .and_then(|at| state.attached.get(at))
-    else {
-        // The queue pair is gone, or there never was one.
-        return false;
-    };
-    let qp = &*attached.qp;
-    let error = cqe.error.filter(|codes| {
-        // A datagram was sent even if it met congestion.
-        !(qp.datagram && cqe.queue == Queue::Send && codes.is_congestion())
-    });
+/// A completion queue's ring that is being read into a user's array.
+struct Reader<'r, 'w> {
+    ring: &'r mut CompletionRing,
+    memory: &'r [DmaWord],
+    wcs: &'r mut WcArray<'w>,
+    /// Entries of no use that are still read.
+    patience: u32,
+}
 
-    match (cqe.queue, error) {
-        (queue, Some(codes)) if codes.is_flush() => {
-            flush_one(qp, queue, codes.normalized(), wcs) == Some(true)
-        }
-        (Queue::Send, error) => {
-            let work = qp.with_send(|send| send.ring.complete(cqe.wqe_index));
+impl Reader<'_, '_> {
+    #[inline]
+    fn is_done(&self) -> bool {
+        self.wcs.is_full() || self.patience == 0
+    }
 
-            match (work, error) {
-                (Some(work), Some(codes)) => push_send_error(qp, work, codes, wcs),
-                (Some(work), None) if work.signaled => push_sent(qp, work, wcs),
-                _ => {}
+    /// Takes an entry whose queue pair is gone, or never was, off the ring.
+    fn skip_sent(&mut self) {
+        self.ring.consume_sent();
+        self.patience = self.patience.saturating_sub(1);
+    }
+
+    /// As [`Self::skip_sent`].
+    fn skip(&mut self, pending: &Pending) {
+        self.ring.consume(pending);
+        self.patience = self.patience.saturating_sub(1);
+    }
+
+    /// Reports `sent` of `qp`, and those of the same queue pair that follow: its lock is taken once
+    /// for all of them.
+    #[inline]
+    fn report_sent(&mut self, qp: &KernelQp, mut sent: Sent) {
+        qp.with_send(|send| loop {
+            self.ring.consume_sent();
+            match send.ring.complete(sent.wqe_index) {
+                Some(work) if work.signaled && push_sent(qp, work, self.wcs) => {}
+                _ => self.patience = self.patience.saturating_sub(1),
             }
-            false
-        }
-        (Queue::Recv, Some(codes)) => {
-            // The entry does not say which receive failed; they are used in order.
-            flush_one(qp, Queue::Recv, codes, wcs);
-            false
-        }
-        (Queue::Recv, None) => {
-            if let Some(wr_id) = qp.with_recv(|recv| recv.ring.complete(cqe.wqe_index)) {
-                push_received(qp, wr_id, cqe, wcs);
+            if self.is_done() {
+                return;
             }
-            false
+            match self.ring.peek_sent(self.memory) {
+                Some(next) if next.context == sent.context => sent = next,
+                _ => return,
+            }
+        });
+    }
+
+    /// Reports the message in `pending` for `qp`, and those that follow as in [`Self::report_sent`].
+    fn report_received(&mut self, qp: &KernelQp, pending: &Pending) {
+        let mut pending = *pending;
+
+        qp.with_recv(|recv| loop {
+            self.ring.consume(&pending);
+            match recv.ring.complete(pending.cqe.wqe_index) {
+                Some(wr_id) if push_received(qp, wr_id, &pending.cqe, self.wcs) => {}
+                _ => self.patience = self.patience.saturating_sub(1),
+            }
+            if self.is_done() {
+                return;
+            }
+            match self.ring.peek(self.memory) {
+                Some(next)
+                    if next.cqe.context == pending.cqe.context
+                        && next.cqe.queue == Queue::Recv
+                        && next.cqe.error.is_none() =>
+                {
+                    pending = next
+                }
+                _ => return,
+            }
+        });
+    }
+
+    /// Reports what `pending` says of `qp`.
+    #[doc(alias = "irdma_uk_cq_poll_cmpl")]
+    fn report(&mut self, qp: &KernelQp, pending: &Pending) {
+        let cqe = &pending.cqe;
+        let error = cqe.error.filter(|codes| {
+            // A datagram was sent even if it met congestion.
+            !(qp.datagram && cqe.queue == Queue::Send && codes.is_congestion())
+        });
+        let before = self.wcs.filled();
+        // Whether the entry has more to say, being that of a flush.
+        let more = match (cqe.queue, error) {
+            (Queue::Recv, None) => return self.report_received(qp, pending),
+            (queue, Some(codes)) if codes.is_flush() => {
+                flush_one(qp, queue, codes.normalized(), self.wcs) == Some(true)
+            }
+            (Queue::Send, error) => {
+                let work = qp.with_send(|send| send.ring.complete(cqe.wqe_index));
+
+                match (work, error) {
+                    (Some(work), Some(codes)) => push_send_error(qp, work, codes, self.wcs),
+                    (Some(work), None) if work.signaled => {
+                        push_sent(qp, work, self.wcs);
+                    }
+                    _ => {}
+                }
+                false
+            }
+            (Queue::Recv, Some(codes)) => {
+                // The entry does not say which receive failed; they are used in order.
+                flush_one(qp, Queue::Recv, codes, self.wcs);
+                false
+            }
+        };
+
+        if self.wcs.filled() == before {
+            self.patience = self.patience.saturating_sub(1);
+        }
+        if !more {
+            self.ring.consume(pending);
         }
     }
 }
@@ -173,7 +257,7 @@ fn flush_one(
 /// Reports what is due without the device.
 #[doc(alias = "irdma_generated_cmpls")]
 fn poll_due(state: &mut State, wcs: &mut WcArray<'_>) {
-    for attached in state.attached.iter_mut() {
+    for attached in state.attached.values_mut() {
         for (queue, due) in [
             (Queue::Send, &mut attached.send_due),
             (Queue::Recv, &mut attached.recv_due),
@@ -189,17 +273,20 @@ fn poll_due(state: &mut State, wcs: &mut WcArray<'_>) {
     state.any_due = false;
 }
 
-/// Appends a completion. One for a queue pair that is just being destroyed is left out.
-fn push(wcs: &mut WcArray<'_>, completion: &Completion<'_>) {
-    let _ = wcs.push(completion);
+/// Appends a completion. One for a queue pair that is just being destroyed is left out. Returns
+/// whether it was not.
+#[inline]
+fn push(wcs: &mut WcArray<'_>, completion: &Completion<'_>) -> bool {
+    wcs.push(completion).is_ok()
 }
 
-fn push_sent(qp: &KernelQp, work: SendWork, wcs: &mut WcArray<'_>) {
+#[inline]
+fn push_sent(qp: &KernelQp, work: SendWork, wcs: &mut WcArray<'_>) -> bool {
     let mut completion = Completion::new(qp.link(), work.wr_id, send_opcode(work.opcode));
 
     completion.byte_len = work.bytes;
     completion.src_qp = qp.number();
-    push(wcs, &completion);
+    push(wcs, &completion)
 }
 
 fn push_send_error(qp: &KernelQp, work: SendWork, codes: ErrorCodes, wcs: &mut WcArray<'_>) {
@@ -221,7 +308,7 @@ fn push_recv_error(qp: &KernelQp, wr_id: u64, codes: ErrorCodes, wcs: &mut WcArr
 }
 
 #[doc(alias = "irdma_process_cqe")]
-fn push_received(qp: &KernelQp, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
+fn push_received(qp: &KernelQp, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) -> bool {
     let opcode = match cqe.opcode {
         WRITE_LAST_WITH_IMMEDIATE | WRITE_ONLY_WITH_IMMEDIATE if !qp.datagram => {
             WcOpcode::RecvRdmaWithImm
@@ -256,10 +343,11 @@ fn push_received(qp: &KernelQp, wr_id: u64, cqe: &Cqe, wcs: &mut WcArray<'_>) {
     } else {
         completion.src_qp = qp.number();
     }
-    push(wcs, &completion);
+    push(wcs, &completion)
 }
 
 /// What the user asked for.
+#[inline]
 fn send_opcode(opcode: Opcode) -> WcOpcode {
     match opcode {
         Opcode::Write | Opcode::WriteSolicited => WcOpcode::RdmaWrite,

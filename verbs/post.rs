@@ -11,9 +11,13 @@ use kernel::{
 };
 
 use crate::{
-    hw::doorbell::Doorbells,
+    hw::{
+        dma::DmaWord,
+        doorbell::Doorbells, //
+    },
     rdma::{
         self,
+        Access,
         RecvWr,
         RecvWrs,
         SendOp,
@@ -48,12 +52,12 @@ use super::{
         RecvQueue,
         SendQueue, //
     },
-    ring_memory::RingView,
     Verbs, //
 };
 
 /// A user's elements as the encoders take them.
-fn elements(sges: &[rdma::Sge]) -> impl Iterator<Item = Sge> + '_ {
+#[inline]
+fn elements(sges: &[rdma::Sge]) -> impl ExactSizeIterator<Item = Sge> + '_ {
     sges.iter().map(|sge| Sge {
         address: sge.addr(),
         length: sge.length(),
@@ -72,6 +76,7 @@ impl KernelQp {
     ///
     /// The work request that was taken last is not posted then; those before it are.
     #[doc(alias = "irdma_post_send")]
+    #[inline]
     pub(super) fn post_send(
         self: &Arc<Self>,
         doorbells: &Doorbells<'_>,
@@ -84,12 +89,10 @@ impl KernelQp {
                 posted = true;
                 Ok(())
             });
-            let flushing = self.is_flushing();
-
-            if posted && queue.rings && !flushing {
+            if posted && queue.rings && !queue.flushing {
                 doorbells.ring_sq(self.number());
             }
-            (result, posted && flushing)
+            (result, posted && queue.flushing)
         });
 
         if flushing {
@@ -104,15 +107,21 @@ impl KernelQp {
     ///
     /// As [`Self::post_send`].
     #[doc(alias = "irdma_post_recv")]
+    #[inline]
     pub(super) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        let result = self.with_recv(|queue| wrs.try_for_each(|wr| self.post_one_recv(queue, &wr)));
+        let (result, flushing) = self.with_recv(|queue| {
+            let result = wrs.try_for_each(|wr| self.post_one_recv(queue, &wr));
 
-        if self.is_flushing() {
+            (result, queue.flushing)
+        });
+
+        if flushing {
             self.flush_soon();
         }
         result
     }
 
+    #[inline]
     fn post_one_recv(&self, queue: &mut RecvQueue, wr: &RecvWr<'_>) -> Result {
         let sges = wr.sges()?;
         let data = Measured::new(
@@ -121,11 +130,12 @@ impl KernelQp {
             self.limits.max_message,
         )?;
 
-        queue.ring.post(&mut self.recv_memory(), wr.id(), |slot| {
+        queue.ring.post(self.rings(), wr.id(), |slot| {
             recv::encode(slot, data, elements(sges))
         })
     }
 
+    #[inline]
     fn post_one_send(&self, queue: &mut SendQueue, wr: &SendWr<'_, Verbs>) -> Result {
         let given = wr.flags();
         let flags = Flags {
@@ -134,6 +144,9 @@ impl KernelQp {
             solicited: given.solicited(),
         };
 
+        let mut max_sge = self.granted.send_sge;
+        let mut max_bytes = self.limits.max_message;
+        let mut inline = given.inline();
         let transfer = match wr.op()? {
             SendOp::Send if self.datagram => self.datagram(wr, flags, None)?,
             SendOp::SendWithImm(imm) if self.datagram => self.datagram(wr, flags, Some(imm))?,
@@ -153,32 +166,80 @@ impl KernelQp {
                 rkey,
                 invalidate_local,
             } => {
-                let read = Transfer::read(flags, invalidate_local, remote(remote_addr, rkey));
-
-                return self.gather(queue, wr, flags, read, self.limits.max_read_sge);
+                max_sge = max_sge.min(self.limits.max_read_sge);
+                inline = false;
+                Transfer::read(flags, invalidate_local, remote(remote_addr, rkey))
             }
             SendOp::LocalInv(stag) => {
-                return self.put(queue, wr, flags, Opcode::LocalInvalidate, 0, 1, |slot| {
-                    mr::encode_invalidate(slot, flags, stag)
-                });
+                return self.invalidate(queue, wr, flags, stag);
             }
             SendOp::RegMr { mr, key, access } => {
-                let register = mr.data().registration(mr, flags, key, access)?;
-
-                return self.put(queue, wr, flags, Opcode::RegisterMr, 0, 1, |slot| {
-                    register.encode(slot)
-                });
+                return self.register(queue, wr, flags, mr, key, access);
             }
         };
 
-        if given.inline() {
-            self.inline(queue, wr, flags, transfer)
+        let sges = wr.sges()?;
+        let pieces = if inline {
+            max_bytes = self.granted.inline_data;
+            Some(wr.inline_data()?)
         } else {
-            self.gather(queue, wr, flags, transfer, self.granted.send_sge)
-        }
+            None
+        };
+        let data = Measured::new(elements(sges), max_sge, max_bytes)?;
+        let quanta = if inline {
+            transfer.inline_quanta(data)
+        } else {
+            transfer.gather_quanta(data)?
+        };
+
+        self.put(
+            queue,
+            wr,
+            flags,
+            transfer.opcode(),
+            data.bytes,
+            quanta,
+            |slot| match pieces {
+                Some(pieces) => transfer.encode_inline(slot, data, pieces),
+                None => transfer.encode_gather(slot, data, elements(sges)),
+            },
+        )
+    }
+
+    /// Posts the registration of `mr` under `key`.
+    #[inline(never)]
+    fn register(
+        &self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
+        mr: &rdma::Mr<Verbs>,
+        key: u32,
+        access: Access,
+    ) -> Result {
+        let register = mr.data().registration(mr, flags, key, access)?;
+
+        self.put(queue, wr, flags, Opcode::RegisterMr, 0, 1, |slot| {
+            register.encode(slot)
+        })
+    }
+
+    /// Posts the invalidation of `stag`.
+    #[inline(never)]
+    fn invalidate(
+        &self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
+        stag: u32,
+    ) -> Result {
+        self.put(queue, wr, flags, Opcode::LocalInvalidate, 0, 1, |slot| {
+            mr::encode_invalidate(slot, flags, stag)
+        })
     }
 
     /// A SEND of a datagram.
+    #[inline]
     fn datagram(
         &self,
         wr: &SendWr<'_, Verbs>,
@@ -198,72 +259,18 @@ impl KernelQp {
         )
     }
 
-    /// Posts `transfer` with its data in up to `max_sge` elements.
-    fn gather(
-        &self,
-        queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
-        flags: Flags,
-        transfer: Transfer,
-        max_sge: u32,
-    ) -> Result {
-        let sges = wr.sges()?;
-        let data = Measured::new(
-            elements(sges),
-            max_sge.min(self.granted.send_sge),
-            self.limits.max_message,
-        )?;
-        let quanta = transfer.gather_quanta(data)?;
-
-        self.put(
-            queue,
-            wr,
-            flags,
-            transfer.opcode(),
-            data.bytes,
-            quanta,
-            |slot| transfer.encode_gather(slot, data, elements(sges)),
-        )
-    }
-
-    /// Posts `transfer` with its data in the WQE.
-    fn inline(
-        &self,
-        queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
-        flags: Flags,
-        transfer: Transfer,
-    ) -> Result {
-        let data = Measured::new(
-            elements(wr.sges()?),
-            self.granted.send_sge,
-            self.granted.inline_data,
-        )?;
-        let pieces = wr.inline_data()?;
-        let quanta = transfer.inline_quanta(data);
-
-        self.put(
-            queue,
-            wr,
-            flags,
-            transfer.opcode(),
-            data.bytes,
-            quanta,
-            |slot| transfer.encode_inline(slot, data, pieces),
-        )
-    }
-
     /// Puts a WQE in the ring.
     #[expect(clippy::too_many_arguments)]
-    fn put<'m>(
-        &'m self,
+    #[inline(always)]
+    fn put(
+        &self,
         queue: &mut SendQueue,
         wr: &SendWr<'_, Verbs>,
         flags: Flags,
         opcode: Opcode,
         bytes: u32,
         quanta: u32,
-        encode: impl FnOnce(&mut Slot<'_, RingView<'m>>) -> u64,
+        encode: impl FnOnce(&Slot<'_, DmaWord>) -> u64,
     ) -> Result {
         let work = SendWork {
             wr_id: wr.id(),
@@ -272,9 +279,7 @@ impl KernelQp {
             signaled: flags.signaled,
         };
 
-        queue
-            .ring
-            .post(&mut self.send_memory(), work, quanta, encode)
+        queue.ring.post(self.rings(), work, quanta, encode)
     }
 }
 

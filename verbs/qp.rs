@@ -39,7 +39,10 @@ use crate::{
             QpState as HwState,
             QpType as HwType, //
         },
-        dma::DmaBuffer,
+        dma::{
+            DmaBuffer,
+            DmaWord, //
+        },
         function::Function,
         ids::Number,
         qp_context::CONTEXT_WORDS,
@@ -54,7 +57,8 @@ use crate::{
         QpType,
         QueriedQp,
         Udata, //
-    }, //
+    },
+    uk::memory::Word, //
 };
 
 mod attributes;
@@ -84,8 +88,8 @@ pub(super) struct QpShared {
     cap: QpCap,
     signal_all: bool,
     info: QpInitInfo,
-    /// The context, which the device reads.
-    context: DmaBuffer,
+    /// The context, which the device reads, unless it lies behind the queues of an in-kernel user.
+    context: Option<DmaBuffer>,
     /// The queues of an in-kernel user.
     kernel: Option<Arc<KernelQp>>,
     /// The memory of a user's queues.
@@ -228,7 +232,10 @@ impl Qp {
         parts: Parts,
         attributes: Attributes,
     ) -> Result<Self> {
-        let context = DmaBuffer::new(dev.function().parent(), CONTEXT_WORDS * 8)?;
+        let context = match &parts.queues {
+            Some(_) => None,
+            None => Some(DmaBuffer::new(dev.function().parent(), CONTEXT_WORDS * 8)?),
+        };
         let state = State {
             attributes,
             ib: QpState::Reset,
@@ -297,8 +304,11 @@ impl Qp {
         let place = {
             let mut state = shared.state.lock();
 
-            // What is under way ends before the device is asked to let go of the memory.
-            let _ = shared.break_off(function, &mut state, None);
+            // What is under way ends before the device is asked to let go of the memory. Nothing is
+            // when the queue pair was never used.
+            if state.ib != QpState::Reset {
+                let _ = shared.break_off(function, &mut state, None);
+            }
             state.destroyed = true;
             trace::qp_state(function, shared.number, state.hw, HwState::Unchanged);
             state.attributes.place
@@ -307,7 +317,7 @@ impl Qp {
         let destroyed = function.execute(&DestroyQp {
             qp_id: shared.number,
             kind: shared.hw_type(),
-            context: shared.context.address(),
+            context: shared.context().0,
             shadow: shared.info.shadow_address,
             remove_hash: true,
             ignore_bound_windows: false,
@@ -396,10 +406,30 @@ impl QpShared {
         }
     }
 
+    /// Where the device finds the context, and its words.
+    fn context(&self) -> (u64, &[DmaWord]) {
+        match (&self.kernel, &self.context) {
+            (Some(kernel), _) => kernel.device_context(),
+            (None, Some(memory)) => (memory.address(), memory.words()),
+            // `Qp::assemble` makes one or the other.
+            (None, None) => (0, &[]),
+        }
+    }
+
     /// Writes the context that the device reads at the next command.
     #[doc(alias = "irdma_sc_qp_setctx_roce")]
     fn write_context(&self, attributes: &Attributes) -> Result {
-        self.context.write_all(0, &attributes.context.encode())
+        let (_, places) = self.context();
+        let words = attributes.context.encode();
+
+        if places.len() < words.len() {
+            return Err(EINVAL);
+        }
+        for (place, word) in places.iter().zip(words) {
+            place.store(word);
+        }
+
+        Ok(())
     }
 
     /// Has the device make the QP.
@@ -411,7 +441,7 @@ impl QpShared {
         function.execute(&CreateQp {
             qp_id: self.number,
             kind: self.hw_type(),
-            context: self.context.address(),
+            context: self.context().0,
             shadow: self.info.shadow_address,
             virtual_map: self.info.virtual_map,
             ord_valid: false,

@@ -5,7 +5,10 @@
 use kernel::prelude::*;
 
 use crate::{
-    hw::dma::DmaBuffer,
+    hw::{
+        dma::DmaBuffer,
+        qp_context::CONTEXT_WORDS, //
+    },
     rdma::{
         QpCap,
         QpInitAttr, //
@@ -86,8 +89,8 @@ impl From<QpCap> for QueueRequest {
 
 /// Makes the queues of an in-kernel user's queue pair `qp`.
 ///
-/// Both rings and the shadow area lie in one piece of memory: the send ring, the receive ring behind
-/// it, the shadow area behind that. `info` is filled with what the device is told of them, and the
+/// Both rings, the shadow area and the device's context of the queue pair lie in one piece of memory,
+/// in this order. `info` is filled with what the device is told of them, and the
 /// sizes that are really granted, never less than asked for, are written back into `init_attr`: the
 /// rings' sizes are powers of two, so there is room for more work requests as a rule. Elements and
 /// inline data are granted as asked.
@@ -113,7 +116,9 @@ pub(super) fn irdma_setup_kmode_qp(
         ..asked
     };
 
-    let memory = DmaBuffer::new(device.function().parent(), layout.bytes as usize)?;
+    // The device's context of the queue pair has its place behind the shadow area.
+    let bytes = layout.bytes as usize + CONTEXT_WORDS * size_of::<u64>();
+    let memory = DmaBuffer::new(device.function().parent(), bytes)?;
     let queues = KernelQueues::new(KernelQp::new(qp, limits, granted.into(), layout, memory)?)?;
 
     let base = queues.qp().memory().address();

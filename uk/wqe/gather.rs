@@ -10,15 +10,12 @@ use kernel::{
 
 use super::super::{
     memory::{
-        RingMemory,
-        Slot, //
+        Slot,
+        Word, //
     },
     ring::Polarity,
     sizing,
 };
-
-/// Word of the second fragment; those after it follow, two words each.
-const SECOND_FRAGMENT: u32 = 4;
 
 /// A scatter/gather element of a work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +40,7 @@ bitfield! {
 /// Count and sum of a work request's scatter/gather list, found to fit in a WQE.
 ///
 /// The list itself may lie in memory that changes between the measuring and the encoding, so the
-/// encoder takes the counts from here and as many elements, no more and no fewer.
+/// encoder takes the counts from here and stores no more fragments than they have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Measured {
     /// Elements.
@@ -58,25 +55,31 @@ impl Measured {
     /// # Errors
     ///
     /// `EINVAL` if there are more than `max_count` elements or more than `max_bytes` bytes.
+    #[inline]
     pub(crate) fn new(
-        sges: impl Iterator<Item = Sge>,
+        sges: impl ExactSizeIterator<Item = Sge>,
         max_count: u32,
         max_bytes: u32,
     ) -> Result<Self> {
-        let mut measured = Self { count: 0, bytes: 0 };
+        let count = sges.len();
+
+        if count > max_count as usize {
+            return Err(EINVAL);
+        }
+        let mut bytes: u32 = 0;
 
         for sge in sges {
-            if measured.count >= max_count {
-                return Err(EINVAL);
-            }
-            measured.count = measured.count.checked_add(1).ok_or(EINVAL)?;
-            measured.bytes = measured.bytes.checked_add(sge.length).ok_or(EINVAL)?;
-            if measured.bytes > max_bytes {
+            bytes = bytes.checked_add(sge.length).ok_or(EINVAL)?;
+            if bytes > max_bytes {
                 return Err(EINVAL);
             }
         }
 
-        Ok(measured)
+        Ok(Self {
+            // CAST: Not above a limit of 32 bits.
+            count: count as u32,
+            bytes,
+        })
     }
 
     /// Quanta of a send WQE with these elements and, if `immediate`, immediate data before them.
@@ -84,6 +87,7 @@ impl Measured {
     /// # Errors
     ///
     /// `EINVAL` if no WQE holds so many.
+    #[inline]
     pub(crate) fn quanta(&self, immediate: bool) -> Result<u32> {
         let fragments = self.count.checked_add(immediate.into()).ok_or(EINVAL)?;
 
@@ -91,14 +95,9 @@ impl Measured {
     }
 }
 
-/// Stores one fragment at `word`; `None` is an empty one.
-#[doc(alias = "irdma_set_fragment")]
-pub(super) fn put_fragment<M: RingMemory>(
-    slot: &mut Slot<'_, M>,
-    word: u32,
-    sge: Option<Sge>,
-    valid: Polarity,
-) {
+/// The two words of a fragment; `None` is an empty one.
+#[inline]
+fn fragment(sge: Option<Sge>, valid: Polarity) -> [u64; 2] {
     let (address, info) = match sge {
         Some(sge) => (
             sge.address,
@@ -112,46 +111,62 @@ pub(super) fn put_fragment<M: RingMemory>(
         None => (0, FragmentInfo::from_raw(0)),
     };
 
-    slot.put(word, address);
-    slot.put(
-        word.saturating_add(1),
-        info.with_valid(valid.valid()).into_raw(),
-    );
+    [address, info.with_valid(valid.valid()).into_raw()]
+}
+
+/// Stores the first fragment of the WQE.
+#[doc(alias = "irdma_set_fragment")]
+#[inline]
+pub(super) fn put_first<W: Word>(slot: &Slot<'_, W>, sge: Option<Sge>, valid: Polarity) {
+    let [address, info] = fragment(sge, valid);
+
+    slot.put(0, address);
+    slot.put(1, info);
 }
 
 /// Stores the fragments of `sges`, behind immediate data in word 0 if there is any, and returns how
 /// many of them lie beyond the first, for the header.
-pub(super) fn put_list<M: RingMemory>(
-    slot: &mut Slot<'_, M>,
+#[inline(always)]
+pub(super) fn put_list<W: Word>(
+    slot: &Slot<'_, W>,
     measured: Measured,
     immediate: Option<u32>,
     mut sges: impl Iterator<Item = Sge>,
 ) -> Bounded<u64, 4> {
     let polarity = slot.polarity();
     let mut fragments = measured.count;
-    let mut left = measured.count;
 
     if let Some(data) = immediate {
         slot.put(0, data.into());
         fragments = fragments.saturating_add(1);
     } else {
-        let first = if left > 0 { sges.next() } else { None };
-        put_fragment(slot, 0, first, polarity);
-        left = left.saturating_sub(1);
+        put_first(slot, sges.next(), polarity);
     }
 
-    let mut word = SECOND_FRAGMENT;
-    for _ in 0..left {
-        put_fragment(slot, word, sges.next(), polarity);
-        word = word.saturating_add(2);
+    // The device reads whole quanta, and knows them by the valid bits in both halves: an empty
+    // fragment closes a list that ends in the middle of one.
+    let more = fragments & !1;
+    let mut places = slot.further();
+
+    if let Some(needed) = places.get(..more as usize * 2) {
+        places = needed;
     }
+    for sge in sges {
+        let [first, second, rest @ ..] = places else {
+            break;
+        };
+        let [address, info] = fragment(Some(sge), polarity);
 
-    let mut more = fragments.saturating_sub(1);
+        first.store(address);
+        second.store(info);
+        places = rest;
+    }
+    while let [first, second, rest @ ..] = places {
+        let [address, info] = fragment(None, polarity);
 
-    // The device reads whole quanta, and knows them by the valid bits in both halves.
-    if fragments != 0 && fragments % 2 == 0 {
-        put_fragment(slot, word, None, polarity);
-        more = more.saturating_add(1);
+        first.store(address);
+        second.store(info);
+        places = rest;
     }
 
     Bounded::from_expr(u64::from(more) & 0xf)

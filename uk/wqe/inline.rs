@@ -7,119 +7,179 @@
 
 use super::super::{
     memory::{
-        RingMemory,
         Slot,
-        QUANTUM_BYTES,
-        QUANTUM_WORDS, //
+        Word, //
     },
     sizing, //
 };
 
-/// Where the data lies in the quantum of the header.
-const FIRST: core::ops::Range<usize> = 8..16;
+/// Bytes of data in a word.
+const WORD: usize = 8;
 
-/// Where it lies in each further quantum; the byte behind it has the valid bit.
-const FURTHER: core::ops::Range<usize> = 0..31;
+/// Bytes of data in a quantum's last word, beside the byte with the valid bit.
+const LAST_WORD: usize = 7;
 
-const QUANTUM: usize = QUANTUM_BYTES as usize;
+/// Bytes of data in a quantum.
+const QUANTUM: usize = 3 * WORD + LAST_WORD;
 
-const ZEROS: &[u8] = &[0; QUANTUM];
+/// Up to 31 bytes as the words of a quantum. Bytes that carry nothing are those of `idle`; those
+/// behind the 31st are any.
+#[inline(always)]
+fn words(data: &[u8], idle: u64) -> [u64; 4] {
+    let mut words = [idle; 4];
+    let mut chunks = data.chunks_exact(WORD);
+    let mut places = words.iter_mut();
 
-/// Gathers the bytes of a quantum and stores them.
-struct Writer<'s, 'm, M> {
-    slot: &'s mut Slot<'m, M>,
-    /// Word of the WQE at which the quantum begins.
-    word: u32,
-    bytes: [u8; QUANTUM],
-    /// Where the next byte goes.
-    at: usize,
-    /// Where the quantum's data ends.
-    end: usize,
-    /// Value of the bytes that carry nothing.
-    idle: u8,
+    // In this order, so that no place is passed over when the chunks end.
+    for (chunk, place) in chunks.by_ref().zip(places.by_ref()) {
+        *place = chunk.try_into().map_or(idle, u64::from_le_bytes);
+    }
+    if let Some(place) = places.next() {
+        *place = part(chunks.remainder(), idle);
+    }
+    words
 }
 
-impl<M: RingMemory> Writer<'_, '_, M> {
-    /// Appends data.
-    fn push(&mut self, mut data: &[u8]) {
-        while !data.is_empty() {
-            if self.at >= self.end {
-                self.store();
-                self.word = self.word.saturating_add(QUANTUM_WORDS);
-                self.bytes = [self.idle; QUANTUM];
-                (self.at, self.end) = (FURTHER.start, FURTHER.end);
-            }
+/// Fewer than eight bytes as a word.
+#[inline(always)]
+fn part(data: &[u8], idle: u64) -> u64 {
+    data.iter()
+        .rev()
+        .fold(idle, |word, byte| word << 8 | u64::from(*byte))
+}
 
-            let (now, later) = data.split_at(data.len().min(self.end - self.at));
-            if let Some(place) = self.bytes.get_mut(self.at..self.at + now.len()) {
-                place.copy_from_slice(now);
-            }
-            self.at += now.len();
-            data = later;
-        }
-    }
+/// The words of a quantum at the beginning of `data`, if there are 32 bytes of it.
+#[inline(always)]
+fn whole(data: &[u8]) -> Option<[u64; 4]> {
+    let data = data.first_chunk::<{ 4 * WORD }>()?;
+    let (first, rest) = data.split_first_chunk()?;
+    let (second, rest) = rest.split_first_chunk()?;
+    let (third, rest) = rest.split_first_chunk()?;
 
-    /// Stores the quantum.
-    fn store(&mut self) {
-        let first = self.word == 0;
+    Some([*first, *second, *third, *rest.first_chunk()?].map(u64::from_le_bytes))
+}
 
-        if first {
-            if self.at == FIRST.start {
-                return;
-            }
-        } else if let Some(last) = self.bytes.last_mut() {
-            *last = u8::from(self.slot.polarity().valid()) << 7;
-        }
-        for (word, bytes) in (self.word..).zip(self.bytes.chunks_exact(8)) {
-            // Beside the header there is one word of data.
-            if !first || word == 1 {
-                self.slot
-                    .put(word, bytes.try_into().map_or(0, u64::from_le_bytes));
-            }
-        }
+/// Stores the words of a quantum behind the first.
+#[inline(always)]
+fn put_quantum<W: Word>(quantum: &[W], [a, b, c, d]: [u64; 4], valid: u64) {
+    if let [first, second, third, last] = quantum {
+        first.store(a);
+        second.store(b);
+        third.store(c);
+        last.store(d << 8 >> 8 | valid);
     }
 }
 
-/// Stores `length` bytes of `data` in the WQE.
+/// Data in pieces.
+struct Source<'d, I> {
+    /// What is left of the piece that has been begun.
+    piece: &'d [u8],
+    pieces: I,
+    /// Bytes that the WQE is still to carry.
+    left: usize,
+}
+
+impl<'d, I: Iterator<Item = &'d [u8]>> Source<'d, I> {
+    /// Words with the next `most` bytes (31 at most), over the ends of pieces.
+    fn words(&mut self, most: usize, idle: u64) -> [u64; 4] {
+        let mut bytes = [0; QUANTUM];
+        let count = self.left.min(most);
+        let mut places = bytes.get_mut(..count).unwrap_or_default();
+
+        self.left -= count;
+        while !places.is_empty() {
+            if self.piece.is_empty() {
+                match self.pieces.next() {
+                    Some(piece) => self.piece = piece,
+                    // The user's list has shrunk since it was measured, but the WQE has the length
+                    // that it says.
+                    None => break,
+                }
+            }
+            let now = places.len().min(self.piece.len());
+            let (Some((to, rest)), Some((from, piece))) = (
+                places.split_at_mut_checked(now),
+                self.piece.split_at_checked(now),
+            ) else {
+                break;
+            };
+
+            to.copy_from_slice(from);
+            places = rest;
+            self.piece = piece;
+        }
+        words(bytes.get(..count).unwrap_or_default(), idle)
+    }
+}
+
+/// Stores `length` bytes of `data` in the WQE, which has as many quanta as [`quanta`] says.
 ///
 /// Bytes that carry nothing in words that are written get what the memory was wiped with.
 #[doc(alias = "irdma_copy_inline_data")]
-pub(super) fn put<'d, M: RingMemory>(
-    slot: &mut Slot<'_, M>,
+#[inline(never)]
+pub(super) fn put<'d, W: Word>(
+    slot: &Slot<'_, W>,
     length: u32,
-    data: impl Iterator<Item = &'d [u8]>,
+    mut data: impl Iterator<Item = &'d [u8]>,
 ) {
-    let idle = slot.polarity().stale_word().to_le_bytes()[0];
-    let mut writer = Writer {
-        slot,
-        word: 0,
-        bytes: [idle; QUANTUM],
-        at: FIRST.start,
-        end: FIRST.end,
-        idle,
+    let piece = data.next().unwrap_or_default();
+
+    match piece.get(..length as usize) {
+        Some(piece) => put_piece(slot, piece),
+        None => put_pieces(
+            slot,
+            Source {
+                piece,
+                pieces: data,
+                left: length as usize,
+            },
+        ),
+    }
+}
+
+/// As [`put`], with all data in one piece.
+#[inline(always)]
+fn put_piece<W: Word>(slot: &Slot<'_, W>, data: &[u8]) {
+    let idle = slot.polarity().stale_word();
+    let valid = u64::from(slot.polarity().valid()) << 63;
+    let mut rest = match data.split_first_chunk() {
+        Some((word, rest)) => {
+            slot.put(1, u64::from_le_bytes(*word));
+            rest
+        }
+        None if data.is_empty() => return,
+        None => {
+            slot.put(1, part(data, idle));
+            &[]
+        }
     };
-    let mut left = length as usize;
 
-    for piece in data {
-        let piece = piece.get(..left).unwrap_or(piece);
+    for quantum in slot.further().chunks_exact(4) {
+        let words = whole(rest).unwrap_or_else(|| words(rest, idle));
 
-        writer.push(piece);
-        left -= piece.len();
+        put_quantum(quantum, words, valid);
+        rest = rest.get(QUANTUM..).unwrap_or_default();
     }
-    // The user's list may have shrunk since it was measured; the WQE has the length that it says.
-    while left > 0 {
-        let zeros = ZEROS.get(..left).unwrap_or(ZEROS);
+}
 
-        writer.push(zeros);
-        left -= zeros.len();
+/// As [`put`].
+#[inline(never)]
+fn put_pieces<'d, W: Word>(
+    slot: &Slot<'_, W>,
+    mut source: Source<'d, impl Iterator<Item = &'d [u8]>>,
+) {
+    let idle = slot.polarity().stale_word();
+    let valid = u64::from(slot.polarity().valid()) << 63;
+    let [first, ..] = source.words(WORD, idle);
+
+    slot.put(1, first);
+    for quantum in slot.further().chunks_exact(4) {
+        put_quantum(quantum, source.words(QUANTUM, idle), valid);
     }
-
-    writer.store();
 }
 
 /// Quanta of a WQE with `length` bytes of inline data.
+#[inline]
 pub(crate) fn quanta(length: u32) -> u32 {
     sizing::inline_to_quanta(length)
 }
-
-const _: () = assert!(QUANTUM_WORDS * 8 == QUANTUM_BYTES);

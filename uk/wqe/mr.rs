@@ -11,8 +11,8 @@ use kernel::{
 use super::{
     super::{
         memory::{
-            RingMemory,
-            Slot, //
+            Slot,
+            Word, //
         },
         ring::Polarity, //
     },
@@ -227,7 +227,8 @@ impl RegisterMr {
     }
 
     /// Encodes the WQE, of one quantum, and returns the header.
-    pub(crate) fn encode<M: RingMemory>(&self, slot: &mut Slot<'_, M>) -> u64 {
+    #[inline]
+    pub(crate) fn encode<W: Word>(&self, slot: &Slot<'_, W>) -> u64 {
         slot.put(0, self.address);
         slot.put(1, self.list);
         slot.put(2, self.length);
@@ -238,11 +239,8 @@ impl RegisterMr {
 
 /// Encodes the invalidation of `stag`, of one quantum, and returns the header.
 #[doc(alias = "irdma_uk_stag_local_invalidate")]
-pub(crate) fn encode_invalidate<M: RingMemory>(
-    slot: &mut Slot<'_, M>,
-    flags: Flags,
-    stag: u32,
-) -> u64 {
+#[inline]
+pub(crate) fn encode_invalidate<W: Word>(slot: &Slot<'_, W>, flags: Flags, stag: u32) -> u64 {
     let target = Sge {
         address: 0,
         length: 0,
@@ -250,7 +248,7 @@ pub(crate) fn encode_invalidate<M: RingMemory>(
     };
 
     // The STag lies where a fragment has it; this fragment carries no valid bit of its own.
-    gather::put_fragment(slot, 0, Some(target), Polarity::ZERO);
+    gather::put_first(slot, Some(target), Polarity::ZERO);
     slot.put(2, 0);
 
     Header::new(Opcode::LocalInvalidate, flags, slot.polarity())

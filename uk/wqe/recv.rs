@@ -6,8 +6,8 @@ use kernel::bitfield;
 
 use super::{
     super::memory::{
-        RingMemory,
-        Slot, //
+        Slot,
+        Word, //
     },
     gather::{
         self,
@@ -26,8 +26,9 @@ bitfield! {
 
 /// Encodes a receive WQE with the buffers in `sges`, and returns the header.
 #[doc(alias = "irdma_uk_post_receive")]
-pub(crate) fn encode<M: RingMemory>(
-    slot: &mut Slot<'_, M>,
+#[inline]
+pub(crate) fn encode<W: Word>(
+    slot: &Slot<'_, W>,
     data: Measured,
     sges: impl Iterator<Item = Sge>,
 ) -> u64 {

@@ -10,8 +10,8 @@ use kernel::{
 
 use super::{
     super::memory::{
-        RingMemory,
-        Slot, //
+        Slot,
+        Word, //
     },
     gather::{
         self,
@@ -79,6 +79,7 @@ impl Transfer {
     /// A SEND on a connected QP.
     #[doc(alias = "irdma_uk_send")]
     #[doc(alias = "irdma_uk_inline_send")]
+    #[inline]
     pub(crate) fn send(flags: Flags, extra: SendExtra) -> Self {
         let (opcode, immediate, target) = match (extra, flags.solicited) {
             (SendExtra::None, false) => (Opcode::Send, None, 0),
@@ -103,6 +104,7 @@ impl Transfer {
     /// # Errors
     ///
     /// `EINVAL` if the address handle's id or the QP number has too many bits.
+    #[inline]
     pub(crate) fn send_datagram(
         flags: Flags,
         immediate: Option<u32>,
@@ -130,6 +132,7 @@ impl Transfer {
     /// An RDMA WRITE.
     #[doc(alias = "irdma_uk_rdma_write")]
     #[doc(alias = "irdma_uk_inline_rdma_write")]
+    #[inline]
     pub(crate) fn write(flags: Flags, immediate: Option<u32>, remote: Remote) -> Self {
         Self {
             opcode: if flags.solicited {
@@ -146,6 +149,7 @@ impl Transfer {
 
     /// An RDMA READ; with `invalidate` the STag of its first fragment is invalidated afterwards.
     #[doc(alias = "irdma_uk_rdma_read")]
+    #[inline]
     pub(crate) fn read(flags: Flags, invalidate: bool, remote: Remote) -> Self {
         Self {
             opcode: if invalidate {
@@ -161,6 +165,7 @@ impl Transfer {
     }
 
     /// The operation.
+    #[inline]
     pub(crate) fn opcode(&self) -> Opcode {
         self.opcode
     }
@@ -170,19 +175,22 @@ impl Transfer {
     /// # Errors
     ///
     /// `EINVAL` if no WQE holds so many.
+    #[inline]
     pub(crate) fn gather_quanta(&self, data: Measured) -> Result<u32> {
         data.quanta(self.immediate.is_some())
     }
 
     /// Quanta of the WQE when its data is inline.
+    #[inline]
     pub(crate) fn inline_quanta(&self, data: Measured) -> u32 {
         inline::quanta(data.bytes)
     }
 
     /// Encodes the WQE with its data in `sges`, and returns the header.
-    pub(crate) fn encode_gather<M: RingMemory>(
+    #[inline]
+    pub(crate) fn encode_gather<W: Word>(
         &self,
-        slot: &mut Slot<'_, M>,
+        slot: &Slot<'_, W>,
         data: Measured,
         sges: impl Iterator<Item = Sge>,
     ) -> u64 {
@@ -193,9 +201,10 @@ impl Transfer {
     }
 
     /// Encodes the WQE with the bytes of `pieces` in it, and returns the header.
-    pub(crate) fn encode_inline<'d, M: RingMemory>(
+    #[inline]
+    pub(crate) fn encode_inline<'d, W: Word>(
         &self,
-        slot: &mut Slot<'_, M>,
+        slot: &Slot<'_, W>,
         data: Measured,
         pieces: impl Iterator<Item = &'d [u8]>,
     ) -> u64 {
@@ -214,7 +223,8 @@ impl Transfer {
             .into_raw()
     }
 
-    fn header<M: RingMemory>(&self, slot: &Slot<'_, M>) -> Header {
+    #[inline]
+    fn header<W: Word>(&self, slot: &Slot<'_, W>) -> Header {
         Header::new(self.opcode, self.flags, slot.polarity())
             .with_immediate(self.immediate.is_some())
             .with_target(self.target)

@@ -243,7 +243,7 @@ impl QpShared {
         ModifyQp {
             qp_id: self.number,
             kind: self.hw_type(),
-            context: self.context.address(),
+            context: self.context().0,
             shadow: self.info.shadow_address,
             virtual_map: self.info.virtual_map,
             new_mss: None,
