@@ -11,7 +11,6 @@
 //! time, when a list does not fit any more.
 
 use kernel::{
-    bitmap::BitmapVec,
     new_mutex,
     prelude::*,
     sync::{
@@ -19,6 +18,10 @@ use kernel::{
         Mutex, //
     }, //
 };
+
+mod units;
+
+use units::Units;
 
 use super::{
     cqp::mr::RegionBase,
@@ -60,44 +63,14 @@ struct Chunk {
     /// Offset in bytes of the first entry in its segment.
     offset: usize,
     backing: Backing,
-    /// A bit for each unit; set when it is in use.
-    units: BitmapVec,
+    units: Units,
 }
 
 impl Chunk {
-    /// Takes `count` units in a row, and returns the first.
-    #[doc(alias = "irdma_prm_get_pbles")]
-    fn take(&mut self, count: usize) -> Option<usize> {
-        let mut start = 0;
-
-        loop {
-            start = self.units.next_zero_bit(start)?;
-
-            let end = start.checked_add(count)?;
-            if end > self.units.len() {
-                return None;
-            }
-
-            match self.units.next_bit(start) {
-                Some(used) if used < end => start = used,
-                _ => {
-                    for unit in start..end {
-                        self.units.set_bit(unit);
-                    }
-                    return Some(start);
-                }
-            }
-        }
-    }
-
     /// Takes units back.
     #[doc(alias = "irdma_prm_return_pbles")]
     fn give_back(&mut self, run: &Run) {
-        for unit in run.start..run.start.saturating_add(run.units) {
-            if unit < self.units.len() {
-                self.units.clear_bit(unit);
-            }
-        }
+        self.units.give_back(run.start, run.units);
     }
 }
 
@@ -126,6 +99,12 @@ impl Run {
 
         // CAST: Widening.
         self.backing.write(self.offset + index as usize * 8, value)
+    }
+
+    /// Writes the next of `values` to all entries, or as many as there are.
+    fn fill(&self, values: &mut impl Iterator<Item = u64>) -> Result {
+        // CAST: Widening.
+        self.backing.fill(self.offset, self.count as usize, values)
     }
 }
 
@@ -236,7 +215,7 @@ impl<'a> PageLists<'a> {
         let first_page = (offset / HW_PAGE_SIZE) as u32;
         let pages = (PAGES_PER_SEGMENT - first_page).min(state.left / ENTRIES_PER_PAGE);
         let entries = pages * ENTRIES_PER_PAGE;
-        let units = BitmapVec::new((entries / UNIT) as usize, GFP_KERNEL)?;
+        let units = Units::new((entries / UNIT) as usize, GFP_KERNEL)?;
 
         state.chunks.reserve(1, GFP_KERNEL)?;
 
@@ -274,12 +253,13 @@ impl<'a> PageLists<'a> {
     }
 
     /// Takes `count` entries in a row out of the chunks that there are, the newest first.
+    #[doc(alias = "irdma_prm_get_pbles")]
     fn take(state: &mut State, count: u32) -> Option<Run> {
         // CAST: Widening.
         let units = count.div_ceil(UNIT) as usize;
 
         for (index, chunk) in state.chunks.iter_mut().enumerate().rev() {
-            if let Some(start) = chunk.take(units) {
+            if let Some(start) = chunk.units.take(units) {
                 // CAST: Not more than the count of entries, which has 32 bits.
                 let entry = start as u32 * UNIT;
 
@@ -426,6 +406,26 @@ impl PageList {
             .get((index / ENTRIES_PER_PAGE) as usize)
             .ok_or(ERANGE)?
             .write(index % ENTRIES_PER_PAGE, address)
+    }
+
+    /// Writes the addresses of all pages into the list.
+    ///
+    /// # Errors
+    ///
+    /// `ERANGE` if there are more than the list has entries. Then it is full.
+    #[doc(alias = "irdma_copy_user_pgaddrs")]
+    pub(crate) fn fill(&self, mut addresses: impl Iterator<Item = u64>) -> Result {
+        if self.leaves.is_empty() {
+            self.root.fill(&mut addresses)?;
+        }
+        for leaf in self.leaves.iter() {
+            leaf.fill(&mut addresses)?;
+        }
+
+        match addresses.next() {
+            Some(_) => Err(ERANGE),
+            None => Ok(()),
+        }
     }
 
     /// Returns the index by which the device knows the list.

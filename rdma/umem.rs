@@ -6,10 +6,7 @@
 
 use core::{
     marker::PhantomData,
-    mem::{
-        self,
-        MaybeUninit, //
-    },
+    mem,
     ptr::{
         self,
         NonNull, //
@@ -276,28 +273,32 @@ impl Umem {
         end.saturating_sub(first)
     }
 
-    /// DMA addresses of the pages of the given size.
+    /// The pages of the given size, as runs of pages whose DMA addresses follow each other.
     #[doc(alias = "rdma_umem_for_each_dma_block")]
-    pub(crate) fn pages(&self, size: PageSize) -> Pages<'_> {
-        let left = self.count(size);
-        let mut iter = MaybeUninit::<bindings::ib_block_iter>::zeroed();
-        // SAFETY: The memory is valid, and `iter` has room for what is written. Zeroes are a valid
-        // state of what isn't.
-        let iter = unsafe {
-            let umem = self.raw.as_ref();
-            let table = &umem.sgt_append.sgt;
-            bindings::__rdma_block_iter_start(iter.as_mut_ptr(), table.sgl, table.nents, size.0);
-            let mut iter = iter.assume_init();
-            // The first page holds the first byte, which the first segment may come before.
-            let offset = umem.address & (PAGE_SIZE - 1);
-            iter.__sg_advance = (offset & !(size.0 - 1)) as u32;
-            iter
-        };
-        Pages {
-            iter,
-            left,
+    fn runs(&self, size: PageSize) -> PageRuns<'_> {
+        // SAFETY: The memory is valid.
+        let umem = unsafe { self.raw.as_ref() };
+        let table = &umem.sgt_append.sgt;
+        // The first page holds the first byte, which the first segment may come before.
+        // CAST: `usize` has 64 bits or less.
+        let offset = (umem.address & (PAGE_SIZE - 1)) as u64;
+
+        // INVARIANT: The list is the memory's, and has so many segments that are mapped.
+        PageRuns {
+            segment: table.sgl,
+            segments: if table.sgl.is_null() { 0 } else { table.nents },
+            skip: offset & !(size.bytes() - 1),
+            left: self.count(size),
             size,
             _umem: PhantomData,
+        }
+    }
+
+    /// DMA addresses of the pages of the given size.
+    pub(crate) fn pages(&self, size: PageSize) -> Pages<'_> {
+        Pages {
+            runs: self.runs(size),
+            run: PageRun { first: 0, count: 0 },
         }
     }
 }
@@ -332,24 +333,117 @@ impl PageSize {
     }
 }
 
-/// Walk over the pages of a user's memory.
-pub(crate) struct Pages<'a> {
-    iter: bindings::ib_block_iter,
+/// Pages whose DMA addresses follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PageRun {
+    /// Address of the first.
+    first: u64,
+    /// How many there are.
+    count: u64,
+}
+
+/// Walk over the runs of pages of a user's memory.
+///
+/// # Invariants
+///
+/// `segment` is a scatterlist's entry with `segments - 1` more behind it, unless `segments` is 0.
+struct PageRuns<'a> {
+    segment: *mut bindings::scatterlist,
+    segments: u32,
+    /// Bytes of the segment that lie in pages which were there before.
+    skip: u64,
     left: u64,
     size: PageSize,
     _umem: PhantomData<&'a Umem>,
 }
 
+impl PageRuns<'_> {
+    /// DMA address and bytes of the segment.
+    #[doc(alias = "sg_dma_len")]
+    fn segment(&self) -> Option<(u64, u64)> {
+        if self.segments == 0 {
+            return None;
+        }
+        // SAFETY: By the type's invariant.
+        let segment = unsafe { &*self.segment };
+        #[cfg(CONFIG_NEED_SG_DMA_LENGTH)]
+        let length = segment.dma_length;
+        #[cfg(not(CONFIG_NEED_SG_DMA_LENGTH))]
+        let length = segment.length;
+
+        Some((segment.dma_address, length.into()))
+    }
+
+    /// Goes on to the next segment.
+    fn advance(&mut self) {
+        // INVARIANT: There is one less.
+        self.segments = self.segments.saturating_sub(1);
+        if self.segments != 0 {
+            // SAFETY: By the type's invariant, and there is another behind it.
+            // INVARIANT: That is the entry now.
+            self.segment = unsafe { bindings::sg_next(self.segment) };
+        }
+    }
+}
+
+impl Iterator for PageRuns<'_> {
+    type Item = PageRun;
+
+    #[doc(alias = "__rdma_block_iter_next")]
+    fn next(&mut self) -> Option<PageRun> {
+        loop {
+            if self.left == 0 {
+                return None;
+            }
+            let (address, length) = self.segment()?;
+            let begin = address.wrapping_add(self.skip);
+            let first = begin & !(self.size.bytes() - 1);
+            let bytes = length
+                .saturating_sub(self.skip)
+                .saturating_add(begin - first);
+            let up = bytes.saturating_add(self.size.bytes() - 1);
+            let count = up >> self.size.bytes().trailing_zeros();
+
+            // The last page may go on in the segments behind.
+            self.skip = (up & !(self.size.bytes() - 1)).saturating_sub(bytes);
+            self.advance();
+            while let Some((_, length)) = self.segment() {
+                if length > self.skip {
+                    break;
+                }
+                self.skip -= length;
+                self.advance();
+            }
+
+            if count != 0 {
+                let count = count.min(self.left);
+
+                self.left -= count;
+                return Some(PageRun { first, count });
+            }
+        }
+    }
+}
+
+/// Walk over the pages of a user's memory.
+pub(crate) struct Pages<'a> {
+    runs: PageRuns<'a>,
+    /// What is left of the run.
+    run: PageRun,
+}
+
 impl Iterator for Pages<'_> {
     type Item = u64;
 
+    #[inline]
     fn next(&mut self) -> Option<u64> {
-        if self.left == 0 {
-            return None;
+        if self.run.count == 0 {
+            self.run = self.runs.next()?;
         }
-        self.left -= 1;
-        // SAFETY: The iterator was started on memory that stays for our lifetime.
-        unsafe { bindings::__rdma_block_iter_next(&raw mut self.iter) }
-            .then_some(self.iter.__dma_addr & !(self.size.bytes() - 1))
+        let page = self.run.first;
+
+        self.run.count = self.run.count.saturating_sub(1);
+        self.run.first = page.wrapping_add(self.runs.size.bytes());
+        Some(page)
     }
 }

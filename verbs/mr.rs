@@ -3,15 +3,13 @@
 //! Memory regions.
 
 use kernel::{
-    new_spinlock_irq,
     prelude::*,
     sync::{
         atomic::{
             Atomic,
             Relaxed, //
         },
-        Arc,
-        SpinLockIrq, //
+        Arc, //
     }, //
 };
 
@@ -96,19 +94,13 @@ enum Kind {
     Queue(Arc<QueueMemory>, Arc<Waiting>),
 }
 
-/// Pages for fast registration.
-#[pin_data]
+/// Pages for fast registration. Its users don't give pages and register them at the same time.
 struct FastRegion {
     list: PageList,
-    #[pin]
-    pages: SpinLockIrq<Pages>,
-}
-
-/// Pages that were given for the next registration.
-#[derive(Clone, Copy, Default)]
-struct Pages {
-    count: u32,
-    first: u64,
+    /// Pages that were given for the next registration.
+    count: Atomic<u32>,
+    /// The first of them.
+    first: Atomic<u64>,
 }
 
 /// What the device may read and write for a user.
@@ -205,11 +197,12 @@ impl Mr {
 
         // A work request can name lists of one level only.
         let list = dev.hw().page_list(max_pages, Depth::One)?;
-        let region = Arc::pin_init(
-            pin_init!(FastRegion {
+        let region = Arc::new(
+            FastRegion {
                 list,
-                pages <- new_spinlock_irq!(Pages::default(), "FastRegion::pages"),
-            }),
+                count: Atomic::new(0),
+                first: Atomic::new(0),
+            },
             GFP_KERNEL,
         )?;
         let number = dev.ids().mrs.take()?;
@@ -481,7 +474,7 @@ impl Mr {
     /// Forgets the pages for the next registration.
     pub(super) fn clear_pages(&self) {
         if let Kind::Fast(region) = &self.kind {
-            *region.pages.lock() = Pages::default();
+            region.count.store(0, Relaxed);
         }
     }
 
@@ -496,16 +489,14 @@ impl Mr {
         let Kind::Fast(region) = &self.kind else {
             return Err(EINVAL);
         };
-        let mut pages = region.pages.lock();
+        let count = region.count.load(Relaxed);
 
-        region
-            .list
-            .write(pages.count, address)
-            .map_err(|_| ENOMEM)?;
-        if pages.count == 0 {
-            pages.first = address;
+        region.list.write(count, address).map_err(|_| ENOMEM)?;
+        if count == 0 {
+            region.first.store(address, Relaxed);
         }
-        pages.count += 1;
+        // A list's length does not overflow.
+        region.count.store(count.saturating_add(1), Relaxed);
 
         Ok(())
     }
@@ -525,18 +516,12 @@ impl Mr {
         let Kind::Fast(region) = &self.kind else {
             return Err(EINVAL);
         };
-        let pages = *region.pages.lock();
         let index = region.list.first_index();
-        let list = match pages.count {
+        let address = region.first.load(Relaxed);
+        let list = match region.count.load(Relaxed) {
             0 => return Err(EINVAL),
-            1 => mr::PageList::Contiguous {
-                address: pages.first,
-                index,
-            },
-            _ => mr::PageList::OneLevel {
-                address: pages.first,
-                index,
-            },
+            1 => mr::PageList::Contiguous { address, index },
+            _ => mr::PageList::OneLevel { address, index },
         };
         let page_size = mr::PageSize::from_bytes(mr.page_size().into()).ok_or(EINVAL)?;
 
@@ -554,7 +539,6 @@ impl Mr {
 
 /// Says where a user's memory is: its first page if all are contiguous, else a list of pages.
 #[doc(alias = "irdma_setup_pbles")]
-#[doc(alias = "irdma_copy_user_pgaddrs")]
 #[doc(alias = "irdma_check_mr_contiguous")]
 fn list_pages(
     dev: &Device<'_>,
@@ -568,9 +552,7 @@ fn list_pages(
     }
 
     let list = dev.hw().page_list(count, Depth::UpToTwo)?;
-    for (index, page) in (0..).zip(umem.pages(size)) {
-        list.write(index, page)?;
-    }
+    list.fill(umem.pages(size))?;
 
     Ok((list.region(), Some(list)))
 }

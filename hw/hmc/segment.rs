@@ -12,23 +12,26 @@ use kernel::{
 };
 
 use super::fpm::SEGMENT_SIZE;
-use crate::hw::{
-    bits::bit,
-    cqp::memory::{
-        SegmentKind,
-        SegmentUpdate,
-        UpdateSds,
-        MAX_SEGMENT_UPDATES, //
+use crate::{
+    hw::{
+        bits::bit,
+        cqp::memory::{
+            SegmentKind,
+            SegmentUpdate,
+            UpdateSds,
+            MAX_SEGMENT_UPDATES, //
+        },
+        dma::{
+            DmaBuffer,
+            HW_PAGE_SIZE, //
+        },
+        function::Function,
+        gauge::{
+            Counted,
+            Gauge, //
+        }, //
     },
-    dma::{
-        DmaBuffer,
-        HW_PAGE_SIZE, //
-    },
-    function::Function,
-    gauge::{
-        Counted,
-        Gauge, //
-    }, //
+    uk::memory::Word, //
 };
 
 /// Number of pages of a segment.
@@ -51,6 +54,29 @@ pub(crate) struct PagedBacking {
     /// Index of the first page.
     first: u32,
     pages: KVVec<DmaBuffer>,
+}
+
+const PAGE_WORDS: usize = HW_PAGE_SIZE / 8;
+
+/// Writes the next of `values`, or as many as there are, to `count` quadwords of `memory`.
+#[inline]
+fn fill_part(
+    memory: &DmaBuffer,
+    first: usize,
+    count: usize,
+    values: &mut impl Iterator<Item = u64>,
+) -> Result {
+    let words = memory
+        .words()
+        .get(first..)
+        .and_then(|words| words.get(..count))
+        .ok_or(ERANGE)?;
+
+    for (word, value) in words.iter().zip(values) {
+        word.store(value);
+    }
+
+    Ok(())
 }
 
 impl Backing {
@@ -123,6 +149,45 @@ impl Backing {
                     .write(offset % HW_PAGE_SIZE / 8, value)
             }
         }
+    }
+
+    /// Writes the next of `values`, or as many as there are, to the `count` quadwords from `offset`
+    /// (in bytes) of the segment on.
+    ///
+    /// # Errors
+    ///
+    /// `ERANGE` if nothing backs one of the places. What is before it may have been written.
+    pub(crate) fn fill(
+        &self,
+        offset: usize,
+        count: usize,
+        values: &mut impl Iterator<Item = u64>,
+    ) -> Result {
+        let pages = match self {
+            Backing::Direct(memory) => return fill_part(memory, offset / 8, count, values),
+            Backing::Paged(pages) => pages,
+        };
+        let mut at = offset / 8;
+        let mut left = count;
+
+        while left > 0 {
+            let page = (at / PAGE_WORDS)
+                // CAST: Widening.
+                .checked_sub(pages.first as usize)
+                .ok_or(ERANGE)?;
+            let now = left.min(PAGE_WORDS - at % PAGE_WORDS);
+
+            fill_part(
+                pages.pages.get(page).ok_or(ERANGE)?,
+                at % PAGE_WORDS,
+                now,
+                values,
+            )?;
+            at += now;
+            left -= now;
+        }
+
+        Ok(())
     }
 
     fn kind(&self) -> SegmentKind {
