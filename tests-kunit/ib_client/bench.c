@@ -23,7 +23,9 @@
 #define BENCH_RUNS	101
 #define BENCH_OBJECTS	1000
 #define BENCH_EDGE	100	/* objects averaged at each end of the row */
-#define BENCH_SOME	256	/* objects whose memory is looked at */
+/* Objects whose memory is looked at: many where one is less than a page. */
+#define BENCH_SOME	256
+#define BENCH_SMALL	4096
 #define BENCH_WARM	16
 #define BENCH_INLINE	48
 
@@ -400,17 +402,17 @@ static void bench_unmake(void *object, enum bench_kind kind)
 }
 
 /* Kernel memory of an object, from pages that are gone while many live. */
-static int bench_memory(struct ic_end *a, enum bench_kind kind,
+static int bench_memory(struct ic_end *a, enum bench_kind kind, int some,
 			const char *what)
 {
-	void **objects __free(kfree) = kzalloc_objs(*objects,
-						    BENCH_SOME + BENCH_WARM);
+	void **objects __free(kvfree) = kvzalloc_objs(*objects,
+						      some + BENCH_WARM);
 	long before = 0, after;
 	int err = 0, n;
 
 	if (!objects)
 		return -ENOMEM;
-	for (n = 0; n < BENCH_SOME + BENCH_WARM; n++) {
+	for (n = 0; n < some + BENCH_WARM; n++) {
 		/* The first fill caches and tables that stay. */
 		if (n == BENCH_WARM)
 			before = bench_free_pages();
@@ -426,7 +428,7 @@ static int bench_memory(struct ic_end *a, enum bench_kind kind,
 		bench_unmake(objects[n], kind);
 	if (!err)
 		bench_say(what, "bytes", max(before - after, 0l) * PAGE_SIZE /
-			  BENCH_SOME);
+			  some);
 	return err;
 }
 
@@ -456,9 +458,9 @@ int ic_bench(struct ic_end *a, struct ic_end *b)
 	      bench_row("poll_cq", bench_poll(a, b)) ?:
 	      bench_row("reg_mr_wr", bench_reg_mr(a)) ?:
 	      /* What was freed stays at hand, unseen: memory goes first. */
-	      bench_memory(a, BENCH_QP, "memory_qp") ?:
-	      bench_memory(a, BENCH_CQ, "memory_cq") ?:
-	      bench_memory(a, BENCH_MR, "memory_mr") ?:
+	      bench_memory(a, BENCH_QP, BENCH_SOME, "memory_qp") ?:
+	      bench_memory(a, BENCH_CQ, BENCH_SOME, "memory_cq") ?:
+	      bench_memory(a, BENCH_MR, BENCH_SMALL, "memory_mr") ?:
 	      bench_row("create_destroy_qp", bench_qp(a)) ?:
 	      bench_many(a);
 	if (err)
