@@ -182,7 +182,7 @@ impl Machine {
         match message {
             Message::Frame(port, frame) => {
                 self.wire.arrive(port, frame);
-                self.settle(now);
+                self.poll(now);
             }
             Message::Link(port, up) => {
                 self.wire.remote_link(port, up);
@@ -191,9 +191,16 @@ impl Machine {
         }
     }
 
-    /// Does what is due at `now`.
+    /// Does what is due at `now`: frames that arrive, then what functions wait for.
     pub fn poll(&mut self, now: u64) {
-        self.settle(now);
+        for _ in 0..FRAMES_AT_ONCE {
+            if let Some((index, frame)) = self.wire.take_due(now) {
+                self.enter_only(index, now, |nic, cx| nic.receive(cx, &frame));
+                self.pool.give(frame);
+            } else if !self.go_on(now) {
+                return;
+            }
+        }
     }
 
     /// When [`Self::poll`] has something to do, in nanoseconds.
@@ -214,7 +221,7 @@ impl Machine {
         f: impl FnOnce(&mut dyn Nic, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let result = self.enter_only(index, now, f);
-        self.settle(now);
+        self.poll(now);
         result
     }
 
@@ -241,17 +248,6 @@ impl Machine {
             self.wire.send(index, frame, now);
         }
         Some(result)
-    }
-
-    fn settle(&mut self, now: u64) {
-        for _ in 0..FRAMES_AT_ONCE {
-            if let Some((index, frame)) = self.wire.take_due(now) {
-                self.enter_only(index, now, |nic, cx| nic.receive(cx, &frame));
-                self.pool.give(frame);
-            } else if !self.go_on(now) {
-                return;
-            }
-        }
     }
 
     /// Runs what functions have due at `now`. Only a quiet wire makes their
