@@ -15,6 +15,22 @@ load() { if [ "$driver" = stock ]; then modprobe irdma; else insmod irdma_rs.ko;
 # active N: as many ports of this driver are ACTIVE.
 active() { [ "$(cat /sys/class/infiniband/irdma*/ports/1/state 2>/dev/null | grep -c ACTIVE)" = "$1" ]; }
 control() { scripts/guest/emulator "$1"; }
+# wire [FAULTS]: what the wire does to the frames of both ports from now on, by
+# default nothing; the control socket's words.
+wire() {
+	local port
+	for port in 0 1; do
+		control "{\"cmd\":\"wire\",\"port\":$port${1:+,\"faults\":$1,\"seed\":$((port + 1))}}" >/dev/null || return
+	done
+}
+# used TABLE: entries of a table of the Rust driver that are in use, on both ports.
+used() { awk -v name="$1" '$1 == name { n += $2 } END { print n + 0 }' /sys/kernel/debug/irdma_rs/*/tables; }
+# rebind AUXILIARY: takes the driver from a device and gives it back.
+rebind() {
+	local path
+	path=$(readlink -f "/sys/bus/auxiliary/devices/$1/driver")
+	echo "$1" >"$path/unbind" && echo "$1" >"$path/bind"
+}
 
 # The netdevs of the ports, by PCI address, and their RDMA devices.
 find_nets() { mapfile -t nets < <(ls -d /sys/bus/pci/drivers/ice/*/net/* | sort | xargs -n 1 basename); }
@@ -99,15 +115,11 @@ pair() {
 	rs=$?
 	((rc == 0 && rs == 0))
 }
-# both NAME SERVER CLIENT [PORT]: ok if both succeed, at the latest at try $TRIES.
+# both NAME SERVER CLIENT [PORT]: ok if both succeed.
 both() {
-	local name=$1 rc rs try
+	local name=$1 rc rs
 	shift
-	for ((try = 1; try <= ${TRIES:-1}; try++)); do
-		pair "$@" || continue
-		ok "$driver: $name$( ((try > 1)) && echo " (try $try)")"
-		return
-	done
+	pair "$@" && { ok "$driver: $name"; return; }
 	not_ok "$driver: $name (client $rc, server $rs)"
 	{ echo "client:"; tail -n 20 /run/client.txt; echo "server:"; tail -n 20 /run/server.txt; } | grep -v '^---' | note
 	return 1
