@@ -182,7 +182,7 @@ def objects():
     context = Context(name=devices()[0])
     pds = [PD(context) for _ in range(2)]
     channel = CompChannel(context)
-    queues = [CQ(context, 16), CQ(context, 32, None, channel), CQ(context, 100, None, channel, 1)]
+    queues = [CQ(context, 16), CQ(context, 32, None, channel), CQ(context, 50, None, channel, 1)]
     queues[1].req_notify(False)
     queues[2].req_notify(True)
     for pd in pds:
