@@ -26,7 +26,6 @@
 /* Objects whose memory is looked at: many where one is less than a page. */
 #define BENCH_SOME	256
 #define BENCH_SMALL	4096
-#define BENCH_WARM	16
 #define BENCH_INLINE	48
 
 static u64 samples[BENCH_RUNS];
@@ -405,16 +404,18 @@ static void bench_unmake(void *object, enum bench_kind kind)
 static int bench_memory(struct ic_end *a, enum bench_kind kind, int some,
 			const char *what)
 {
-	void **objects __free(kvfree) = kvzalloc_objs(*objects,
-						      some + BENCH_WARM);
+	void **objects __free(kvfree) = kvzalloc_objs(*objects, 2 * some);
 	long before = 0, after;
 	int err = 0, n;
 
 	if (!objects)
 		return -ENOMEM;
-	for (n = 0; n < some + BENCH_WARM; n++) {
-		/* The first fill caches and tables that stay. */
-		if (n == BENCH_WARM)
+	for (n = 0; n < 2 * some; n++) {
+		/*
+		 * The first fill what others have left in slabs, caches and
+		 * tables that stay.
+		 */
+		if (n == some)
 			before = bench_free_pages();
 		objects[n] = bench_make(a, kind);
 		if (IS_ERR(objects[n])) {

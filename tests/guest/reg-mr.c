@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define LENGTH	(64ul << 20)
-#define RUNS	5
+#define RUNS	31
 
 static long long now(void)
 {
