@@ -5,6 +5,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/etherdevice.h>
 #include <linux/if_vlan.h>
+#include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/interrupt.h>
 #include <linux/mm.h>
@@ -158,6 +159,47 @@ void irdma_helper_walk_addresses(struct net_device *netdev, irdma_helper_tell_t 
 			}
 	}
 	rcu_read_unlock();
+}
+
+static bool in_mcast_group(struct net_device *dev, const struct in6_addr *group)
+{
+	struct inet6_dev *inet6dev;
+	struct in_device *inetdev;
+	struct ifmcaddr6 *mc6;
+	struct ip_mc_list *mc;
+
+	if (ipv6_addr_v4mapped(group)) {
+		inetdev = __in_dev_get_rcu(dev);
+		mc = inetdev ? rcu_dereference(inetdev->mc_list) : NULL;
+		while (mc && mc->multiaddr != group->s6_addr32[3])
+			mc = rcu_dereference(mc->next_rcu);
+		return mc;
+	}
+
+	inet6dev = __in6_dev_get(dev);
+	mc6 = inet6dev ? rcu_dereference(inet6dev->mc_list) : NULL;
+	while (mc6 && !ipv6_addr_equal(&mc6->mca_addr, group))
+		mc6 = rcu_dereference(mc6->next);
+	return mc6;
+}
+
+int irdma_helper_next_mcast_vlan(struct net_device *netdev, const u8 *group, int after)
+{
+	struct net_device *dev;
+	int next = -1, vlan;
+
+	rcu_read_lock();
+	for_each_netdev_rcu(dev_net(netdev), dev) {
+		if (real_netdev(dev) != netdev)
+			continue;
+
+		vlan = is_vlan_dev(dev) ? vlan_dev_vlan_id(dev) : VLAN_N_VID;
+		if (vlan > after && (next < 0 || vlan < next) &&
+		    in_mcast_group(dev, (const struct in6_addr *)group))
+			next = vlan;
+	}
+	rcu_read_unlock();
+	return next;
 }
 
 int irdma_helper_register_inetaddr(struct notifier_block *nb)

@@ -59,6 +59,13 @@ typedef void (*irdma_helper_tell_t)(void *context,
 void irdma_helper_walk_addresses(struct net_device *netdev, irdma_helper_tell_t tell,
 				 void *context);
 
+/*
+ * linux/igmp.h and net/if_inet6.h: the VLAN with the least id above "after" among
+ * those of a network device that take part in an IP multicast group (IPv4 mapped to
+ * IPv6). The device itself stands behind them as VLAN_N_VID; -1 if there is no more.
+ */
+int irdma_helper_next_mcast_vlan(struct net_device *netdev, const u8 *group, int after);
+
 int irdma_helper_register_inetaddr(struct notifier_block *nb);
 int irdma_helper_unregister_inetaddr(struct notifier_block *nb);
 int irdma_helper_register_inet6addr(struct notifier_block *nb);

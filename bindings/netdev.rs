@@ -16,6 +16,10 @@ use kernel::{
 
 use super::raw as bindings;
 
+/// The first number that is no VLAN's.
+#[doc(alias = "VLAN_N_VID")]
+const NO_VLAN: u16 = 4096;
+
 /// A network device.
 ///
 /// # Invariants
@@ -77,6 +81,21 @@ impl NetDevice {
         // SAFETY: The device is valid and of Ethernet, and `mac` has room for its address.
         unsafe { bindings::irdma_helper_netdev_mac(self.as_raw(), mac.as_mut_ptr()) };
         mac
+    }
+
+    /// The networks of the device on which the host takes part in the multicast group `ip` (IPv4
+    /// mapped to IPv6): VLANs, then `None` for the one without a tag. As they are when asked.
+    pub(crate) fn multicast_vlans(&self, ip: [u8; 16]) -> impl Iterator<Item = Option<u16>> + '_ {
+        let netdev = self.as_raw();
+        let mut last = -1;
+
+        core::iter::from_fn(move || {
+            // SAFETY: The device is valid, and `ip` has the size of an address.
+            last = unsafe { bindings::irdma_helper_next_mcast_vlan(netdev, ip.as_ptr(), last) };
+            u16::try_from(last).ok()
+        })
+        .fuse()
+        .map(|id| (id < NO_VLAN).then_some(id))
     }
 
     /// Whether the device is up.

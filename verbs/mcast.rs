@@ -2,6 +2,8 @@
 
 //! Multicast groups: which QPs get a copy of the datagrams that come for a group's address.
 
+use core::iter;
+
 use kernel::{
     new_mutex,
     prelude::*,
@@ -41,7 +43,11 @@ const PRIORITY: u8 = 0;
 /// What the device is told of a group without a VLAN.
 const NO_VLAN: u16 = 0xffff;
 
-/// The multicast groups that QPs take part in.
+/// The multicast groups that QPs take part in, one for each address and VLAN.
+///
+/// A QP takes part on those networks on which its host did when it was attached: the verb names no
+/// VLAN, and joining (by the connection manager, or a socket) comes before it. If the host takes part
+/// on none, it is the one without a tag. A QP is attached as often to each of its groups of an address.
 #[pin_data]
 pub(super) struct McastGroups {
     #[pin]
@@ -53,6 +59,7 @@ struct Group {
     number: u32,
     address: IpAddress,
     mac: [u8; 6],
+    vlan: Option<u16>,
     place: Place,
     members: Members,
     /// The members, for the device.
@@ -66,6 +73,10 @@ struct Members([Option<(u32, u32)>; MAX_MCAST_MEMBERS]);
 impl Members {
     fn is_empty(&self) -> bool {
         self.0.iter().all(Option::is_none)
+    }
+
+    fn has(&self, qp: u32) -> bool {
+        self.0.iter().flatten().any(|(number, _)| *number == qp)
     }
 
     /// Returns the members with `qp` attached once more, and whether it is a new one.
@@ -113,6 +124,11 @@ impl Members {
 }
 
 impl Group {
+    /// Returns whether QP `qp` takes part, and it is a group of `address`.
+    fn is_of(&self, address: &IpAddress, qp: u32) -> bool {
+        self.address == *address && self.members.has(qp)
+    }
+
     /// Writes members for the device, which reads them at the next command.
     #[doc(alias = "irdma_create_mg_ctx")]
     fn write(&self, members: &Members) -> Result {
@@ -130,7 +146,7 @@ impl Group {
             members: self.memory.address(),
             mac: self.mac,
             address: self.address,
-            vlan: None,
+            vlan: self.vlan,
             no_vlan: NO_VLAN,
             qs_handle: self.place.handle(),
             hmc_function: dev.function().hmc_function(),
@@ -176,48 +192,24 @@ impl McastGroups {
         let mac = multicast_mac(&address).ok_or(EINVAL)?;
         let mut groups = self.groups.lock();
 
-        if let Some(group) = groups.iter_mut().find(|group| group.address == address) {
-            let (members, new) = group.members.with(qp)?;
-
-            if new {
-                return group.change(dev, members);
-            }
-            group.members = members;
-            return Ok(());
+        if groups.iter().any(|group| group.is_of(&address, qp)) {
+            return groups
+                .iter_mut()
+                .filter(|group| group.is_of(&address, qp))
+                .try_for_each(|group| {
+                    group.members = group.members.with(qp)?.0;
+                    Ok(())
+                });
         }
 
-        groups.reserve(1, GFP_KERNEL)?;
-        let memory = DmaBuffer::new(dev.function().parent(), MAX_MCAST_MEMBERS * 8)?;
-        let memory = Arc::new(memory, GFP_KERNEL)?;
-        let number = dev.ids().mcast_groups.take()?;
-        let place = dev.scheduler().add(PRIORITY)?;
-        let group = Group {
-            number: number.get(),
-            address,
-            mac,
-            place,
-            members: Members::default().with(qp)?.0,
-            memory,
-        };
-        let made = group
-            .write(&group.members)
-            .and_then(|()| group.command(dev))
-            .and_then(|command| dev.function().execute(&CreateMcastGroup(command)));
-
-        if let Err(error) = made {
-            dev.scheduler().remove(place);
-            if error == ETIMEDOUT {
-                // The device may still make it.
-                number.keep();
-                dev.function().bury(group.memory);
-            }
-            return Err(error);
-        }
-
-        number.keep();
-        // There is room for it.
-        let _ = groups.push_within_capacity(group);
-        Ok(())
+        let mut vlans = dev.netdev().multicast_vlans(gid.0);
+        let first = vlans.next().flatten();
+        Iterator::chain(iter::once(first), vlans)
+            .try_for_each(|vlan| join(&mut groups, dev, qp, (address, mac, vlan)))
+            .inspect_err(|_| {
+                // Where even this fails, it takes part until it is detached or destroyed.
+                let _ = leave(&mut groups, dev, qp, &address);
+            })
     }
 
     /// Ends one [`Self::attach`] of QP `qp` to the group `gid`.
@@ -225,33 +217,102 @@ impl McastGroups {
     /// # Errors
     ///
     /// - `EINVAL` if it does not take part.
-    /// - Those of a command; it takes part as before then.
+    /// - Those of a command; it takes part as before on the network that failed.
     #[doc(alias = "irdma_detach_mcast")]
     #[doc(alias = "irdma_sc_del_mcast_grp")]
     pub(super) fn detach(&self, dev: &Device<'_>, qp: u32, gid: Gid) -> Result {
         let address = ip_address(gid.ip());
         let mut groups = self.groups.lock();
-        let at = groups
-            .iter()
-            .position(|group| group.address == address)
-            .ok_or(EINVAL)?;
-        let group = groups.get_mut(at).ok_or(EINVAL)?;
-        let (members, gone) = group.members.without(qp)?;
 
-        if !gone {
-            group.members = members;
-            return Ok(());
-        }
-        if !members.is_empty() {
-            return group.change(dev, members);
+        if !groups.iter().any(|group| group.is_of(&address, qp)) {
+            return Err(EINVAL);
         }
 
-        dev.function()
-            .execute(&DestroyMcastGroup(group.command(dev)?))?;
-        dev.ids().mcast_groups.give_back(group.number);
-        dev.scheduler().remove(group.place);
-        drop(groups.remove(at));
-
-        Ok(())
+        leave(&mut groups, dev, qp, &address)
     }
+}
+
+/// Has QP `qp`, which is no member, take part in the group of an address and a VLAN.
+fn join(
+    groups: &mut KVec<Group>,
+    dev: &Device<'_>,
+    qp: u32,
+    (address, mac, vlan): (IpAddress, [u8; 6], Option<u16>),
+) -> Result {
+    if let Some(group) = groups
+        .iter_mut()
+        .find(|group| group.address == address && group.vlan == vlan)
+    {
+        let members = group.members.with(qp)?.0;
+
+        return group.change(dev, members);
+    }
+
+    groups.reserve(1, GFP_KERNEL)?;
+    let memory = DmaBuffer::new(dev.function().parent(), MAX_MCAST_MEMBERS * 8)?;
+    let memory = Arc::new(memory, GFP_KERNEL)?;
+    let number = dev.ids().mcast_groups.take()?;
+    let place = dev.scheduler().add(PRIORITY)?;
+    let group = Group {
+        number: number.get(),
+        address,
+        mac,
+        vlan,
+        place,
+        members: Members::default().with(qp)?.0,
+        memory,
+    };
+    let made = group
+        .write(&group.members)
+        .and_then(|()| group.command(dev))
+        .and_then(|command| dev.function().execute(&CreateMcastGroup(command)));
+
+    if let Err(error) = made {
+        dev.scheduler().remove(place);
+        if error == ETIMEDOUT {
+            // The device may still make it.
+            number.keep();
+            dev.function().bury(group.memory);
+        }
+        return Err(error);
+    }
+
+    number.keep();
+    // There is room for it.
+    let _ = groups.push_within_capacity(group);
+    Ok(())
+}
+
+/// Ends one attachment of QP `qp` on all networks, on those that don't fail.
+fn leave(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, address: &IpAddress) -> Result {
+    let mut result = Ok(());
+
+    for at in (0..groups.len()).rev() {
+        if groups.get(at).is_some_and(|group| group.is_of(address, qp)) {
+            result = leave_one(groups, dev, qp, at).and(result);
+        }
+    }
+
+    result
+}
+
+fn leave_one(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, at: usize) -> Result {
+    let group = groups.get_mut(at).ok_or(EINVAL)?;
+    let (members, gone) = group.members.without(qp)?;
+
+    if !gone {
+        group.members = members;
+        return Ok(());
+    }
+    if !members.is_empty() {
+        return group.change(dev, members);
+    }
+
+    dev.function()
+        .execute(&DestroyMcastGroup(group.command(dev)?))?;
+    dev.ids().mcast_groups.give_back(group.number);
+    dev.scheduler().remove(group.place);
+    drop(groups.remove(at));
+
+    Ok(())
 }
