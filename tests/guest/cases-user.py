@@ -79,7 +79,7 @@ def traffic():
 
 
 def many():
-    end = End(Context(name=DEVICE), 100)
+    end = End(Context(name=DEVICE), 500)
     print("ready", len(end.qps), flush=True)
     time.sleep(1000)
 

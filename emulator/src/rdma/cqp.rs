@@ -180,7 +180,8 @@ pub(crate) struct ControlQueue {
     polarity: bool,
     /// A delayed completion holds the ring up.
     stalled: bool,
-    /// A command was refused on demand: objects may be left that the driver could not destroy.
+    /// A command was refused on demand, or its end kept back or garbled: objects may be left that
+    /// the driver could not destroy.
     refused: bool,
 }
 
@@ -359,7 +360,10 @@ fn run(rdma: &mut Rdma, cx: &mut Context<'_>, index: u32, words: [u64; 8]) {
         json!({"index": index, "op": known.map(|op| op.to_string()), "code": code, "words": words})
     });
     let fault = cx.faults.check(Point::CqpCommand, u32::from(code));
-    if let (Some(Action::Fail(_)), Some(cqp)) = (fault, &mut rdma.cqp) {
+    // A driver that is told something else of its command may leave things behind.
+    if let (Some(Action::Fail(_) | Action::Drop | Action::Corrupt(_)), Some(cqp)) =
+        (fault, &mut rdma.cqp)
+    {
         cqp.refused = true;
     }
     let outcome = match (fault, known) {
