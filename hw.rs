@@ -7,8 +7,6 @@
 //! of these, of a completion and of periodic work, and needs no `unsafe`. But for the global lock of
 //! [`graveyard`], which a macro has it so.
 
-#![allow(dead_code, reason = "the rooms above come one by one")]
-
 #[forbid(unsafe_code)]
 pub(crate) mod aeq;
 #[forbid(unsafe_code)]

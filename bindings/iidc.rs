@@ -50,8 +50,6 @@ pub(crate) const TRAFFIC_CLASSES: usize = 8;
 /// How a port shares itself among its traffic classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qos {
-    /// Number of traffic classes.
-    pub(crate) classes: u8,
     /// Traffic class of each user priority.
     pub(crate) priority_to_class: [u8; TRAFFIC_CLASSES],
     /// Relative bandwidth of each traffic class.
@@ -170,7 +168,6 @@ impl<'a> Function<'a> {
         // of traffic classes, between its events.
         let raw = unsafe { &(*self.private()).qos_info };
         Qos {
-            classes: raw.num_tc,
             priority_to_class: raw.up2tc,
             bandwidth: raw.tc_info.each_ref().map(|class| class.rel_bw),
             dscp: u32::from(raw.pfc_mode) == bindings::IIDC_DSCP_PFC_MODE,

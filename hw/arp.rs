@@ -120,13 +120,6 @@ impl ArpTable {
         (used, neighbours.entries.len().saturating_sub(1))
     }
 
-    /// Returns the index of a neighbour that the table has.
-    pub(crate) fn find(&self, address: &IpAddress) -> Option<u16> {
-        let (index, _) = self.neighbours.lock().find(address)?;
-
-        index.try_into().ok()
-    }
-
     /// Adds a neighbour, or gives it another MAC address, and returns its index.
     ///
     /// # Errors

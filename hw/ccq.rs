@@ -89,14 +89,6 @@ impl CommandCompletion {
     }
 }
 
-/// Returns the next value of quadword [`SHADOW_ARM`] of a verbs queue, which asks for one event.
-///
-/// With `solicited` only a solicited completion or an error raises it.
-#[doc(alias = "irdma_uk_cq_request_notification")]
-pub(crate) const fn arm_word(previous: u64, solicited: bool) -> u64 {
-    rearm(previous) | bit::<14>(!solicited) | bit::<15>(true)
-}
-
 /// Returns the next value of quadword [`SHADOW_ARM`] of the control queue's completion queue.
 const fn arm_word_ccq(previous: u64) -> u64 {
     rearm(previous) | bit::<14>(true) | bit::<15>(get_bit::<15>(previous))

@@ -3,7 +3,8 @@
 //! `/sys/kernel/debug/irdma_rs`: a folder for each function, named by its PCI address.
 //!
 //! `tables` there tells how many entries of each table of the device are in use, of how many. It is
-//! for people, and for tests that look for what was not given back; its format may change.
+//! for people, and for tests that look for what was not given back; its format may change. So is
+//! `faults`, which counts what the device should not have done.
 
 use kernel::{
     debugfs::{
@@ -21,6 +22,7 @@ use kernel::{
 
 use super::{
     arp::ArpTable,
+    function::Faults,
     gauge::Gauge,
     graveyard,
     ids::{
@@ -94,22 +96,38 @@ impl Tables {
     }
 }
 
+fn show_faults(faults: &Arc<Faults>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(f, "unknown_command {}", faults.unknown_commands.get())?;
+    writeln!(f, "late_command {}", faults.late_commands.get())?;
+    writeln!(f, "stale_event {}", faults.stale_events.get())?;
+    writeln!(f, "stray_async_event {}", faults.stray_async_events.get())
+}
+
 /// The files of a function, which are there for as long as this lives.
-pub(super) type Files = Pin<KBox<File<Tables>>>;
+pub(super) struct Files {
+    _tables: Pin<KBox<File<Tables>>>,
+    _faults: Pin<KBox<File<Arc<Faults>>>>,
+}
 
 /// Makes the files of a function.
 ///
 /// # Errors
 ///
 /// `ENOMEM`. A file that cannot be made otherwise is merely missing.
-pub(super) fn files(tables: Tables) -> Result<Files> {
+pub(super) fn files(tables: Tables, faults: Arc<Faults>) -> Result<Files> {
     let folder = match &*ROOT.lock() {
         Some(root) => root.subdir(tables.function.name()),
         None => return Err(ENODEV),
     };
 
-    KBox::pin_init(
-        folder.read_callback_file(c"tables", tables, &Tables::show),
-        GFP_KERNEL,
-    )
+    Ok(Files {
+        _tables: KBox::pin_init(
+            folder.read_callback_file(c"tables", tables, &Tables::show),
+            GFP_KERNEL,
+        )?,
+        _faults: KBox::pin_init(
+            folder.read_callback_file(c"faults", faults, &show_faults),
+            GFP_KERNEL,
+        )?,
+    })
 }

@@ -27,18 +27,12 @@ use super::{
         Ceq,
         CompletionHandler, //
     },
-    cqp::{
-        address::IpAddress,
-        command::Command,
-        CommandDone,
-        Reply, //
-    },
+    cqp::address::IpAddress,
     debugfs::{
         self,
         Files,
         Tables, //
     },
-    doorbell::Doorbells,
     features::Features,
     function::{
         Function,
@@ -127,7 +121,7 @@ pub(crate) struct Device<'a> {
     ceq0: Arc<CeqUnit<'a>>,
     _ccq: Ccq<'a>,
     ids: Arc<IdPools>,
-    hmc: Arc<Hmc<'a>>,
+    _hmc: Arc<Hmc<'a>>,
     features: Features,
     function: Arc<Function<'a>>,
 }
@@ -213,14 +207,17 @@ impl<'a> Device<'a> {
         )?;
         let ws = KBox::pin_init(WorkScheduler::new(function.clone(), qos), GFP_KERNEL)?;
 
-        let files = debugfs::files(Tables {
-            function: parent.into(),
-            ids: ids.clone(),
-            arp: arp.clone(),
-            entries: lists.entries(),
-            segments: hmc.backed_segments(),
-            max_segments: layout.segments,
-        })?;
+        let files = debugfs::files(
+            Tables {
+                function: parent.into(),
+                ids: ids.clone(),
+                arp: arp.clone(),
+                entries: lists.entries(),
+                segments: hmc.backed_segments(),
+                max_segments: layout.segments,
+            },
+            function.faults().clone(),
+        )?;
 
         Ok(Self {
             _files: files,
@@ -234,7 +231,7 @@ impl<'a> Device<'a> {
             ceq0,
             _ccq: ccq,
             ids,
-            hmc,
+            _hmc: hmc,
             features,
             function,
         })
@@ -274,39 +271,6 @@ impl<'a> Device<'a> {
         &self.function
     }
 
-    /// Executes a command, see [`Function::execute`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Function::execute`].
-    pub(crate) fn execute<C: Command>(&self, command: &C) -> Result<Reply> {
-        self.function.execute(command)
-    }
-
-    /// Starts a command and has `done` told of its end, see [`Function::submit`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Function::submit`].
-    pub(crate) fn submit<C: Command>(
-        &self,
-        command: &C,
-        done: Arc<dyn CommandDone + 'a>,
-        cookie: u64,
-    ) -> Result {
-        self.function.submit(command, done, cookie)
-    }
-
-    /// Returns the device that does the DMA.
-    pub(crate) fn parent(&self) -> &'a device::Device<Bound> {
-        self.function.parent()
-    }
-
-    /// Returns the doorbells of the data path.
-    pub(crate) fn doorbells(&self) -> Doorbells<'a> {
-        *self.function.doorbells()
-    }
-
     /// Returns the offset in bytes in the BAR of the page of doorbells for user space.
     pub(crate) fn user_doorbell_offset(&self) -> usize {
         self.function.regs().hal().doorbells().user_page
@@ -320,11 +284,6 @@ impl<'a> Device<'a> {
     /// Returns the firmware's version and features.
     pub(crate) fn features(&self) -> &Features {
         &self.features
-    }
-
-    /// Returns how many objects of a kind the function has.
-    pub(crate) fn count(&self, object: Object) -> u32 {
-        self.hmc.layout().count(object)
     }
 
     /// Returns the numbers of the objects.
@@ -402,26 +361,6 @@ impl<'a> Device<'a> {
     /// Those of [`ArpTable::add`].
     pub(crate) fn add_neighbour(&self, address: IpAddress, mac: [u8; 6]) -> Result<u16> {
         self.arp.add(&self.function, address, mac)
-    }
-
-    /// Deletes a neighbour; see [`ArpTable::delete`]. Never sleeps.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ArpTable::delete`].
-    pub(crate) fn delete_neighbour(&self, address: &IpAddress) -> Result {
-        self.arp.delete(&self.function, address)
-    }
-
-    /// Returns the index of a neighbour that the device knows.
-    pub(crate) fn find_neighbour(&self, address: &IpAddress) -> Option<u16> {
-        self.arp.find(address)
-    }
-
-    /// Keeps memory that the device may still own until the function has been reset; see
-    /// [`Function::bury`].
-    pub(crate) fn bury<T: Send + 'static>(&self, memory: T) {
-        self.function.bury(memory);
     }
 
     /// Acts on critical errors that the LAN driver was told of.

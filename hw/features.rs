@@ -5,10 +5,7 @@
 use kernel::prelude::*;
 
 use super::{
-    bits::{
-        field,
-        get, //
-    },
+    bits::get,
     cqp::memory::QueryFeatures,
     dma::DmaBuffer,
     function::Function, //
@@ -51,12 +48,6 @@ impl Features {
             KIND_FLAGS => self.atomics = record & FLAG_ATOMICS != 0,
             _ => (),
         }
-    }
-
-    /// Returns the version as the RDMA core takes it.
-    pub(crate) const fn version(&self) -> u64 {
-        // CAST: Widening.
-        field::<47, 32>(self.firmware_major as u64) | field::<31, 0>(self.firmware_minor as u64)
     }
 
     /// Asks the firmware.

@@ -112,7 +112,7 @@ pub(crate) struct Function<'a> {
     lan: KBox<dyn LanOps + 'a>,
     /// Goes after the control queue, whose memory may have to wait for the reset as well.
     reset: ResetState<'a>,
-    faults: Faults,
+    faults: Arc<Faults>,
     info: FunctionInfo,
 }
 
@@ -159,7 +159,7 @@ impl<'a> Function<'a> {
                 doorbells: Doorbells::new(regs)?,
                 lan,
                 reset: ResetState::new(parent),
-                faults: Faults::default(),
+                faults: Arc::new(Faults::default(), GFP_KERNEL)?,
                 info,
             }? Error),
             GFP_KERNEL,
@@ -198,7 +198,7 @@ impl<'a> Function<'a> {
 
     /// Returns the counters of the device's faults.
     #[inline]
-    pub(crate) fn faults(&self) -> &Faults {
+    pub(crate) fn faults(&self) -> &Arc<Faults> {
         &self.faults
     }
 

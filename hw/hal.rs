@@ -90,7 +90,8 @@ pub(crate) trait Hal: Send + Sync {
     /// Returns the limits.
     fn limits(&self) -> &'static Limits;
 
-    /// Returns the layout of the gathered statistics, in the order of [`super::stats::Counter`].
+    /// Returns the layout of the gathered statistics, in the order of C's `irdma_hw_stats_index`.
+    #[doc(alias = "irdma_hw_stats_index")]
     fn stat_fields(&self) -> &'static [StatField];
 
     /// Returns where the doorbells are.

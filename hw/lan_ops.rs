@@ -21,8 +21,6 @@ pub(crate) struct Qset {
 /// How a port shares itself among its traffic classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QosParams {
-    /// Number of traffic classes.
-    pub(crate) classes: u8,
     /// Traffic class of each user priority.
     pub(crate) priority_to_class: [u8; USER_PRIORITIES],
     /// Relative bandwidth of each traffic class.
@@ -37,7 +35,6 @@ impl Default for QosParams {
     /// One traffic class for all.
     fn default() -> Self {
         Self {
-            classes: 1,
             priority_to_class: [0; USER_PRIORITIES],
             bandwidth: [0; USER_PRIORITIES],
             dscp: false,

@@ -19,10 +19,6 @@ use super::{
 #[doc(alias = "IRDMA_QP_CTX_SIZE")]
 pub(crate) const CONTEXT_WORDS: usize = 256 / 8;
 
-/// Size of the Q2 buffer in bytes, which stands before the context.
-#[doc(alias = "IRDMA_Q2_BUF_SIZE")]
-pub(crate) const Q2_SIZE: usize = 256;
-
 /// ECN code point that says: capable, ECT(0).
 const ECT0: u8 = 2;
 

@@ -33,60 +33,6 @@ pub(super) const PERIOD_MS: u32 = 60_000;
 /// Greatest number of counters of a generation.
 pub(crate) const MAX_COUNTERS: usize = 64;
 
-/// The counters, in the order of [`super::hal::Hal::stat_fields`].
-#[doc(alias = "irdma_hw_stats_index")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-#[allow(missing_docs, reason = "the names are those of the RDMA statistics")]
-pub(crate) enum Counter {
-    Ip4RxDiscard = 0,
-    Ip4RxTrunc,
-    Ip4TxNoRoute,
-    Ip6RxDiscard,
-    Ip6RxTrunc,
-    Ip6TxNoRoute,
-    TcpRtxSeg,
-    TcpRxOptErr,
-    TcpRxProtoErr,
-    RxVlanErr,
-    Ip4RxOcts,
-    Ip4RxPkts,
-    Ip4RxFrags,
-    Ip4RxMcPkts,
-    Ip4TxOcts,
-    Ip4TxPkts,
-    Ip4TxFrags,
-    Ip4TxMcPkts,
-    Ip6RxOcts,
-    Ip6RxPkts,
-    Ip6RxFrags,
-    Ip6RxMcPkts,
-    Ip6TxOcts,
-    Ip6TxPkts,
-    Ip6TxFrags,
-    Ip6TxMcPkts,
-    TcpRxSegs,
-    TcpTxSeg,
-    RdmaRxReads,
-    RdmaRxSends,
-    RdmaRxWrites,
-    RdmaTxReads,
-    RdmaTxSends,
-    RdmaTxWrites,
-    RdmaBinds,
-    RdmaInvalidates,
-    Ip4RxMcOcts,
-    Ip4TxMcOcts,
-    Ip6RxMcOcts,
-    Ip6TxMcOcts,
-    UdpRxPkts,
-    UdpTxPkts,
-    RxEcnMarkedPkts,
-    RxCnpHandled,
-    RxCnpIgnored,
-    TxCnpSent,
-}
-
 impl StatField {
     /// Returns the greatest value of the counter.
     pub(crate) const fn max(&self) -> u64 {
@@ -172,16 +118,6 @@ impl<'a> Stats<'a> {
         }
 
         Ok(())
-    }
-
-    /// Returns the total of a counter, as of the last time that it was gathered.
-    pub(crate) fn total(&self, counter: Counter) -> u64 {
-        self.state
-            .lock()
-            .totals
-            .get(counter as usize)
-            .copied()
-            .unwrap_or(0)
     }
 
     /// Returns how many counters the device has.

@@ -82,6 +82,7 @@ fn silence(function: &Function<'_>, vector: &Vector<'_>) {
 /// The handler of a completion event queue's vector.
 enum CeqIrq<'a> {
     /// The queue has the vector for itself.
+    #[expect(dead_code, reason = "held until it is dropped")]
     Own(Pin<KBox<IrqHandler<'a, CeqVector<'a>>>>),
     /// The asynchronous event queue has it too.
     Shared(Pin<KBox<IrqHandler<'a, SharedVector<'a>>>>),

@@ -129,7 +129,6 @@ fn vectors<'bound>(function: iidc::Function<'bound>) -> Result<KVec<Vector<'boun
 fn qos(function: iidc::Function<'_>) -> QosParams {
     let qos = function.qos();
     QosParams {
-        classes: qos.classes,
         priority_to_class: qos.priority_to_class,
         bandwidth: qos.bandwidth,
         dscp: qos.dscp,

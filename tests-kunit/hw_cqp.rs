@@ -70,7 +70,6 @@ mod tests {
         },
         scheduler::{
             GatherStats,
-            ManageStats,
             NodeAction,
             NodePriority,
             WorkSchedNode, //
@@ -666,7 +665,7 @@ mod tests {
         assert_eq!(node.encode()[3], 0x1020_002c_0001_0002);
     }
 
-    // Operations 0x2e and 0x2d.
+    // Operation 0x2e.
     #[test]
     fn statistics() {
         let gather = GatherStats {
@@ -679,12 +678,6 @@ mod tests {
             ..gather
         };
         assert_eq!(gather.encode()[3], 0x2000_002e_0000_0005);
-
-        assert_eq!(
-            ManageStats { free: None }.encode()[3],
-            0x4000_002d_0000_0000
-        );
-        assert_eq!(ManageStats { free: Some(5) }.encode()[3], 0x2d_0000_0005);
     }
 
     #[test]

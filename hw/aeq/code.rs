@@ -7,6 +7,7 @@
 pub(crate) struct AeCode(pub(crate) u16);
 
 #[allow(missing_docs, reason = "the names say it")]
+#[allow(dead_code, reason = "the list is the device's, and whole")]
 impl AeCode {
     pub(crate) const AMP_UNALLOCATED_STAG: Self = Self(0x0102);
     pub(crate) const AMP_INVALID_STAG: Self = Self(0x0103);

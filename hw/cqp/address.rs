@@ -28,14 +28,6 @@ impl IpAddress {
         matches!(self, IpAddress::V4(_))
     }
 
-    /// Returns the address as four words, an IPv4 one in the first.
-    pub(crate) const fn words(&self) -> [u32; 4] {
-        match self {
-            IpAddress::V4(address) => [*address, 0, 0, 0],
-            IpAddress::V6(words) => *words,
-        }
-    }
-
     /// Returns the address as (low, high) quadwords; an IPv4 one is in the lowest 32 bits.
     pub(crate) const fn quadwords(&self) -> (u64, u64) {
         match self {

@@ -75,8 +75,6 @@ pub(crate) enum Opcode {
     ShmcPagesAllocated = 0x2b,
     /// Adds, modifies or deletes a node of the work scheduler.
     WorkSchedNode = 0x2c,
-    /// Allocates or frees a statistics instance.
-    ManageStats = 0x2d,
     /// Has the statistics written to memory.
     GatherStats = 0x2e,
 }

@@ -227,39 +227,6 @@ impl Command for RegMr {
     }
 }
 
-/// Allocates a memory window.
-#[doc(alias = "irdma_sc_mw_alloc")]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AllocMw {
-    /// Index of the key, its upper 24 bits.
-    pub(crate) index: u32,
-    /// Protection domain.
-    pub(crate) pd: u32,
-    /// A window of type 1, whose scope is the protection domain; else type 2.
-    pub(crate) wide: bool,
-    /// A bind of type 1 does not check the key.
-    pub(crate) bind_any_key: bool,
-}
-
-impl Command for AllocMw {
-    const OPCODE: Opcode = Opcode::AllocStag;
-
-    fn encode(&self) -> [u64; 8] {
-        let header = Self::OPCODE.header() | bit::<42>(self.wide) | bit::<58>(self.bind_any_key);
-
-        [
-            0,
-            pd_low(self.pd),
-            field::<31, 8>(self.index.into()) | pd_high(self.pd),
-            header,
-            0,
-            0,
-            0,
-            0,
-        ]
-    }
-}
-
 /// Gives a memory key back.
 #[doc(alias = "irdma_sc_dealloc_stag")]
 #[derive(Clone, Copy, Debug)]

@@ -13,6 +13,7 @@ use crate::hw::bits::{
 
 /// The device's kinds of queue pair, bits 50:48 of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "some are for iWARP")]
 #[repr(u8)]
 pub(crate) enum QpType {
     /// iWARP.
@@ -27,6 +28,7 @@ pub(crate) enum QpType {
 
 /// The device's states of a queue pair, bits 62:60 of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[allow(dead_code, reason = "one is for iWARP")]
 #[repr(u8)]
 pub(crate) enum QpState {
     /// No change of state is asked for.
@@ -238,9 +240,7 @@ pub(crate) struct FlushCode {
 
 /// Flushes a queue pair's work queues.
 ///
-/// The completions get the given codes, or the device's own where a queue has none. A reply's
-/// `minor` tells which queue had something to flush, see [`FlushWqes::ONLY_RQ`] and
-/// [`FlushWqes::ONLY_SQ`].
+/// The completions get the given codes, or the device's own where a queue has none.
 #[doc(alias = "irdma_sc_qp_flush_wqes")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlushWqes {
@@ -281,15 +281,6 @@ impl GeneratedEvent {
     }
 }
 
-impl FlushWqes {
-    /// The reply's `minor` when the receive queue only had entries to flush.
-    #[doc(alias = "IRDMA_CQP_COMPL_RQ_WQE_FLUSHED")]
-    pub(crate) const ONLY_RQ: u16 = 2;
-    /// The reply's `minor` when the send queue only had entries to flush.
-    #[doc(alias = "IRDMA_CQP_COMPL_SQ_WQE_FLUSHED")]
-    pub(crate) const ONLY_SQ: u16 = 3;
-}
-
 impl Command for FlushWqes {
     const OPCODE: Opcode = Opcode::FlushWqes;
 
@@ -316,26 +307,6 @@ impl Command for FlushWqes {
         let event = self.event.map_or(0, |event| event.encode());
 
         [0, event, codes, header, 0, 0, 0, 0]
-    }
-}
-
-/// Makes an asynchronous event for a queue pair, and flushes nothing.
-#[doc(alias = "irdma_sc_gen_ae")]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GenerateEvent {
-    /// Number of the queue pair.
-    pub(crate) qp_id: u32,
-    /// The event.
-    pub(crate) event: GeneratedEvent,
-}
-
-impl Command for GenerateEvent {
-    const OPCODE: Opcode = Opcode::FlushWqes;
-
-    fn encode(&self) -> [u64; 8] {
-        let header = Self::OPCODE.header() | field::<23, 0>(self.qp_id.into()) | bit::<59>(true);
-
-        [0, self.event.encode(), 0, header, 0, 0, 0, 0]
     }
 }
 

@@ -31,8 +31,6 @@ pub(crate) enum NodePriority {
     WeightedRoundRobin = 1,
     /// Strict priority.
     Strict = 2,
-    /// Strict priority by weight.
-    WeightedStrict = 3,
 }
 
 /// Adds, modifies or deletes a node of the work scheduler.
@@ -106,25 +104,5 @@ impl Command for GatherStats {
             | bit::<61>(self.instance.is_some());
 
         [0, 0, 0, header, self.buffer, 0, 0, 0]
-    }
-}
-
-/// Allocates a statistics instance (the value of the reply is its number), or frees one.
-#[doc(alias = "irdma_sc_manage_stats_inst")]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ManageStats {
-    /// Number of the instance to free; `None` allocates one.
-    pub(crate) free: Option<u8>,
-}
-
-impl Command for ManageStats {
-    const OPCODE: Opcode = Opcode::ManageStats;
-
-    fn encode(&self) -> [u64; 8] {
-        let header = Self::OPCODE.header()
-            | field::<6, 0>(self.free.unwrap_or(0).into())
-            | bit::<62>(self.free.is_none());
-
-        [0, 0, 0, header, 0, 0, 0, 0]
     }
 }

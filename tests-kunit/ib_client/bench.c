@@ -193,7 +193,7 @@ static int bench_send(struct ic_end *a, struct ic_end *b, u32 nsge,
 /* A full window of completions, taken in one call. */
 static int bench_poll(struct ic_end *a, struct ic_end *b)
 {
-	struct ib_wc wc[IC_WINDOW];
+	struct ib_wc *wc __free(kfree) = kmalloc_objs(*wc, IC_WINDOW);
 	struct ib_sge sge = {
 		.addr = a->tx.addr,
 		.length = 256,
@@ -209,6 +209,8 @@ static int bench_poll(struct ic_end *a, struct ic_end *b)
 	u64 begin, spare;
 	int err, i, n;
 
+	if (!wc)
+		return -ENOMEM;
 	for (i = 0; i < BENCH_RUNS; i++) {
 		for (n = 0; n < IC_WINDOW; n++) {
 			err = bench_post_recv(b, &spare) ?:
