@@ -207,7 +207,7 @@ impl McastGroups {
         Iterator::chain(iter::once(first), vlans)
             .try_for_each(|vlan| join(&mut groups, dev, qp, (address, mac, vlan)))
             .inspect_err(|_| {
-                // Where even this fails, it takes part until it is detached or destroyed.
+                // A device that refuses even this keeps it among the members.
                 let _ = leave(&mut groups, dev, qp, &address);
             })
     }
