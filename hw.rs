@@ -49,6 +49,8 @@ mod periodic;
 pub(crate) mod qp_context;
 pub(crate) mod regs;
 #[forbid(unsafe_code)]
+pub(crate) mod reset;
+#[forbid(unsafe_code)]
 pub(crate) mod stats;
 #[forbid(unsafe_code)]
 pub(crate) mod trace;

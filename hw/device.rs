@@ -57,6 +57,10 @@ use super::{
     },
     periodic::Periodic,
     regs::Regs,
+    reset::{
+        self,
+        Insistence, //
+    },
     stats::{
         self,
         Gatherer,
@@ -112,6 +116,7 @@ pub(crate) struct Device<'a> {
     _files: Files,
     ws: Pin<KBox<WorkScheduler<'a>>>,
     _gatherer: Pin<KBox<Periodic<Gatherer<'a>>>>,
+    _insistence: Pin<KBox<Periodic<Insistence<'a>>>>,
     stats: Arc<Stats<'a>>,
     arp: Arc<ArpTable>,
     aeq: AeqUnit<'a>,
@@ -132,6 +137,7 @@ impl<'a> Device<'a> {
     /// # Errors
     ///
     /// - `ETIMEDOUT` if the protocol engine is not up, or does not answer.
+    /// - `EAGAIN` if it does not answer, and the LAN driver takes no request for a reset now.
     /// - `ENODEV` if the function has no doorbells.
     /// - `EINVAL` if what the device says of itself makes no sense.
     /// - `ENOMEM`, and those of [`Function::execute`].
@@ -152,8 +158,23 @@ impl<'a> Device<'a> {
         } = config;
         Self::wait_until_ready(&regs)?;
 
-        // Each step is undone in reverse when a later one fails.
         let function = Function::new(device, parent, regs, lan, info)?;
+
+        Self::bring_up(function.clone(), vectors, online_cpus, qos).map_err(|error| match function
+            .is_reset_refused()
+        {
+            true => EAGAIN,
+            false => error,
+        })
+    }
+
+    /// Each step is undone in reverse when a later one fails.
+    fn bring_up(
+        function: Arc<Function<'a>>,
+        vectors: KVec<Vector<'a>>,
+        online_cpus: usize,
+        qos: QosParams,
+    ) -> Result<Self> {
         let features = Features::query(&function)?;
         let limits = function.regs().hal().limits();
         let hmc = Hmc::new(function.clone())?;
@@ -191,7 +212,7 @@ impl<'a> Device<'a> {
         let aeq = Aeq::new(
             function.clone(),
             &lists,
-            Self::aeq_entries(&hmc, info.protocol),
+            Self::aeq_entries(&hmc, function.protocol()),
         )?;
         let aeq = AeqUnit::new(
             function.clone(),
@@ -205,11 +226,18 @@ impl<'a> Device<'a> {
             Periodic::new(msecs_to_jiffies(stats::PERIOD_MS), Gatherer(stats.clone())),
             GFP_KERNEL,
         )?;
+        let insistence = KBox::pin_init(
+            Periodic::new(
+                msecs_to_jiffies(reset::PERIOD_MS),
+                Insistence(function.clone()),
+            ),
+            GFP_KERNEL,
+        )?;
         let ws = KBox::pin_init(WorkScheduler::new(function.clone(), qos), GFP_KERNEL)?;
 
         let files = debugfs::files(
             Tables {
-                function: parent.into(),
+                function: function.parent().into(),
                 ids: ids.clone(),
                 arp: arp.clone(),
                 entries: lists.entries(),
@@ -223,6 +251,7 @@ impl<'a> Device<'a> {
             _files: files,
             ws,
             _gatherer: gatherer,
+            _insistence: insistence,
             stats,
             arp,
             aeq,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every part of the device needs: registers, the control queue, the LAN driver, and whether
-//! the function is about to be reset.
+//! What every part of the device needs: registers, the control queue, the LAN driver, and asking for
+//! a reset.
 
 use kernel::{
     device::{
@@ -23,7 +23,8 @@ use super::{
     doorbell::Doorbells,
     graveyard,
     lan_ops::LanOps,
-    regs::Regs, //
+    regs::Regs,
+    reset::ResetState, //
 };
 
 /// Things that a device should not do, counted.
@@ -57,45 +58,6 @@ impl Counter {
     /// Returns the count.
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
-    }
-}
-
-/// Whether the function is about to be reset.
-///
-/// Once it is, no command reaches the device any more: each fails at once, so that taking
-/// everything down takes no time.
-pub(crate) struct ResetState<'a> {
-    pending: Atomic<bool>,
-    parent: &'a device::Device<Bound>,
-}
-
-impl<'a> ResetState<'a> {
-    /// No reset is pending.
-    pub(crate) fn new(parent: &'a device::Device<Bound>) -> Self {
-        Self {
-            pending: Atomic::new(false),
-            parent,
-        }
-    }
-
-    /// Returns whether a reset is pending.
-    #[inline]
-    pub(crate) fn is_pending(&self) -> bool {
-        self.pending.load(Relaxed)
-    }
-
-    /// Notes that a reset is pending; returns whether it was so before.
-    pub(crate) fn set(&self) -> bool {
-        self.pending
-            .xchg(true, kernel::sync::atomic::ordering::Full)
-    }
-}
-
-impl Drop for ResetState<'_> {
-    fn drop(&mut self) {
-        if self.is_pending() {
-            graveyard::expect_reset(self.parent);
-        }
     }
 }
 
@@ -230,8 +192,36 @@ impl<'a> Function<'a> {
     pub(crate) fn request_reset(&self) {
         if !self.reset.set() {
             dev_warn!(self.device, "requesting a reset\n");
-            self.lan.request_reset();
+            if let Err(error) = self.ask_for_reset() {
+                dev_warn!(
+                    self.device,
+                    "the LAN driver does not take it now: {:?}\n",
+                    error
+                );
+            }
         }
+    }
+
+    /// Asks again for a reset that the LAN driver did not take: it takes none while it is at another.
+    pub(super) fn repeat_reset_request(&self) {
+        if self.is_reset_refused() && self.ask_for_reset().is_ok() {
+            dev_warn!(
+                self.device,
+                "the LAN driver takes the request for a reset\n"
+            );
+        }
+    }
+
+    /// Returns whether a reset is pending that the LAN driver did not take.
+    pub(super) fn is_reset_refused(&self) -> bool {
+        self.reset.is_refused()
+    }
+
+    fn ask_for_reset(&self) -> Result {
+        self.lan
+            .request_reset()
+            .inspect(|()| self.reset.set_refused(false))
+            .inspect_err(|_| self.reset.set_refused(true))
     }
 
     /// Returns the transport protocol.

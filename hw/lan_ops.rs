@@ -54,6 +54,6 @@ pub(crate) trait LanOps: Send + Sync {
     fn remove_qset(&self, qset: Qset, node: u32);
 
     /// Asks for a reset of the function. The LAN driver will remove the RDMA device for it, and
-    /// bring it back.
-    fn request_reset(&self);
+    /// bring it back. `EBUSY` while it is at another reset.
+    fn request_reset(&self) -> Result;
 }

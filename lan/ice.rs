@@ -68,6 +68,10 @@ kernel::auxiliary_device_table!(
     ]
 );
 
+/// How often a device is brought up that does not answer and can't be reset now: after a reset `ice`
+/// has us probe before it takes a request for another one, and nobody has us probe again.
+const ATTEMPTS: u32 = 3;
+
 /// What the device asks of `ice`.
 struct Lan<'bound>(iidc::Function<'bound>);
 
@@ -91,14 +95,8 @@ impl LanOps for Lan<'_> {
         let _ = self.0.remove_qset(qset.into(), node);
     }
 
-    fn request_reset(&self) {
-        if let Err(error) = self.0.request_reset() {
-            dev_err!(
-                self.0.device(),
-                "the LAN driver refuses a reset: {:?}\n",
-                error
-            );
-        }
+    fn request_reset(&self) -> Result {
+        self.0.request_reset()
     }
 }
 
@@ -153,11 +151,47 @@ impl<'bound> Bound<'bound> {
             );
             return Err(ENODEV);
         }
-        let pci = function.pci()?;
+        let mut attempt = 1;
+        let hw = loop {
+            match Self::bring_up(function, protocol) {
+                Err(error) if error == EAGAIN && attempt < ATTEMPTS => {
+                    dev_warn!(device, "bringing the device up once more\n");
+                    attempt += 1;
+                }
+                result => {
+                    break result.inspect_err(|error| {
+                        dev_err!(device, "the device does not come up: {:?}\n", error)
+                    })?
+                }
+            }
+        };
+
+        let registration =
+            verbs::register(device.as_ref(), function.pci()?, hw, function.netdev()?).inspect_err(
+                |error| {
+                    dev_err!(
+                        device,
+                        "the RDMA core does not take the device: {:?}\n",
+                        error
+                    )
+                },
+            )?;
+
+        // From here on the LAN driver passes RDMA packets to the device.
+        function.set_filter(function.vsi(), true)?;
+
+        Ok(Self { registration })
+    }
+
+    fn bring_up(
+        function: iidc::Function<'bound>,
+        protocol: Protocol,
+    ) -> Result<hw::device::Device<'bound>> {
         let mapping = BarMapping::new(function.registers()?);
-        let hw = hw::device::Device::new(Config {
-            device: device.as_ref(),
-            parent: pci.as_ref(),
+
+        hw::device::Device::new(Config {
+            device: function.device().as_ref(),
+            parent: function.pci()?.as_ref(),
             regs: Regs::new(mapping, E810::new(&mapping)?)?,
             info: FunctionInfo {
                 vsi: function.vsi(),
@@ -169,21 +203,6 @@ impl<'bound> Bound<'bound> {
             qos: qos(function),
             lan: KBox::new(Lan(function), GFP_KERNEL)?,
         })
-        .inspect_err(|error| dev_err!(device, "the device does not come up: {:?}\n", error))?;
-
-        let registration = verbs::register(device.as_ref(), pci, hw, function.netdev()?)
-            .inspect_err(|error| {
-                dev_err!(
-                    device,
-                    "the RDMA core does not take the device: {:?}\n",
-                    error
-                )
-            })?;
-
-        // From here on the LAN driver passes RDMA packets to the device.
-        function.set_filter(function.vsi(), true)?;
-
-        Ok(Self { registration })
     }
 
     /// The device.
