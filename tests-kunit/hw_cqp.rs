@@ -38,7 +38,6 @@ mod tests {
         },
         memory::{
             CommitFpm,
-            Nop,
             QueryFeatures,
             QueryFpm,
             SegmentKind,
@@ -576,7 +575,6 @@ mod tests {
 
         let pages = ShmcPagesAllocated { hmc_function: 2 };
         assert!(pages.encode() == [0, 0, 2, 0x2b_0000_0000, 0, 0, 0, 0]);
-        assert!(Nop.encode() == [0, 0, 0, 0x24_0000_0000, 0, 0, 0, 0]);
     }
 
     // Command: bits 31 and 15, index. Data: address, 512 pages in 11:2 (0x800), direct 2, valid 1.

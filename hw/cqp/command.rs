@@ -59,8 +59,6 @@ pub(crate) enum Opcode {
     CommitFpm = 0x21,
     /// Flushes a queue pair's work queues, or makes an event for it.
     FlushWqes = 0x22,
-    /// Does nothing.
-    Nop = 0x24,
     /// Makes a multicast group.
     CreateMcastGroup = 0x26,
     /// Changes a multicast group's members.

@@ -219,15 +219,3 @@ impl Command for UpdateSds {
         self.spill.get(..self.spilled).unwrap_or(&[])
     }
 }
-
-/// Does nothing, successfully.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Nop;
-
-impl Command for Nop {
-    const OPCODE: Opcode = Opcode::Nop;
-
-    fn encode(&self) -> [u64; 8] {
-        [0, 0, 0, Self::OPCODE.header(), 0, 0, 0, 0]
-    }
-}

@@ -25,12 +25,15 @@ pub(crate) enum NodeAction {
 
 /// How a node's children share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the list is the device's, and whole")]
 #[repr(u8)]
 pub(crate) enum NodePriority {
     /// Round robin by weight.
     WeightedRoundRobin = 1,
     /// Strict priority.
     Strict = 2,
+    /// Strict priority by weight.
+    WeightedStrict = 3,
 }
 
 /// Adds, modifies or deletes a node of the work scheduler.
