@@ -60,7 +60,8 @@ impl QpShared {
     ///
     /// # Errors
     ///
-    /// Those of the command, if the device may go on with the QP. The state is as it was then.
+    /// Those of the command, if the device may go on with a user's QP. The state is as it was then. For
+    /// one of the kernel the device is reset instead.
     #[doc(alias = "irdma_modify_qp_to_err")]
     pub(super) fn break_off(
         &self,
@@ -81,6 +82,8 @@ impl QpShared {
             // A device that is about to be reset does nothing more; its users get their work
             // requests back all the same.
             Err(_) if function.is_reset_pending() => (),
+            // A user in the kernel takes its memory back whatever it is told: draining cannot fail.
+            Err(_) if self.kernel.is_some() => function.request_reset(),
             Err(error) => return Err(error),
         }
         self.enter(function, state, HwState::Error);
