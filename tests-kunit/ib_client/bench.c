@@ -460,10 +460,13 @@ int ic_bench(struct ic_end *a, struct ic_end *b)
 	      bench_row("post_recv", bench_send(a, b, 1, false, true)) ?:
 	      bench_row("poll_cq", bench_poll(a, b)) ?:
 	      bench_row("reg_mr_wr", bench_reg_mr(a)) ?:
-	      /* What was freed stays at hand, unseen: memory goes first. */
+	      /*
+	       * What was freed stays at hand, unseen: memory goes first, and
+	       * of it the smallest.
+	       */
+	      bench_memory(a, BENCH_MR, BENCH_SMALL, "memory_mr") ?:
 	      bench_memory(a, BENCH_QP, BENCH_SOME, "memory_qp") ?:
 	      bench_memory(a, BENCH_CQ, BENCH_SOME, "memory_cq") ?:
-	      bench_memory(a, BENCH_MR, BENCH_SMALL, "memory_mr") ?:
 	      bench_row("create_destroy_qp", bench_qp(a)) ?:
 	      bench_many(a);
 	if (err)
