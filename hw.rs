@@ -49,7 +49,7 @@ mod periodic;
 pub(crate) mod qp_context;
 pub(crate) mod regs;
 #[forbid(unsafe_code)]
-pub(crate) mod reset;
+mod reset;
 #[forbid(unsafe_code)]
 pub(crate) mod stats;
 #[forbid(unsafe_code)]

@@ -25,6 +25,8 @@ wire() {
 }
 # used TABLE: entries of a table of the Rust driver that are in use, on both ports.
 used() { awk -v name="$1" '$1 == name { n += $2 } END { print n + 0 }' /sys/kernel/debug/irdma_rs/*/tables; }
+# said PATTERN: how often the kernel has said it.
+said() { dmesg | grep -c "$1"; }
 # rebind AUXILIARY: takes the driver from a device and gives it back.
 rebind() {
 	local path
