@@ -13,7 +13,6 @@
 //! a lost interrupt costs time only.
 
 use kernel::{
-    alloc::KVVec,
     device::{
         Bound,
         Device, //
@@ -147,7 +146,7 @@ pub(crate) struct Cqp<'a> {
     #[pin]
     ccq: SpinLockIrq<Option<CcqRing>>,
     /// An event for each slot.
-    waits: KVVec<Pin<KBox<Completion>>>,
+    waits: Pin<KVBox<[Completion; ENTRIES as usize]>>,
     mode: Atomic<u32>,
 }
 
@@ -170,24 +169,16 @@ impl<'a> Cqp<'a> {
     ) -> impl PinInit<Self, Error> + use<'a> {
         // The device gets to know the queue last.
         try_pin_init!(Self {
-            waits: Self::allocate_waits()?,
+            waits: KVBox::pin_init(
+                pin_init::pin_init_array_from_fn(|_| Completion::new()),
+                GFP_KERNEL,
+            )?,
             ring <- new_spinlock_irq!(Ring::new()?, "irdma_rs::cqp_ring"),
             ccq <- new_spinlock_irq!(None, "irdma_rs::ccq"),
             // CAST: The enum is `repr(u32)`.
             mode: Atomic::new(Mode::Registers as u32),
             live: Live::new(device, parent, regs, protocol)?,
         })
-    }
-
-    fn allocate_waits() -> Result<KVVec<Pin<KBox<Completion>>>> {
-        // CAST: Widening.
-        let mut waits = KVVec::with_capacity(ENTRIES as usize, GFP_KERNEL)?;
-
-        for _ in 0..ENTRIES {
-            waits.push(KBox::pin_init(Completion::new(), GFP_KERNEL)?, GFP_KERNEL)?;
-        }
-
-        Ok(waits)
     }
 
     fn mode(&self) -> Mode {
