@@ -594,7 +594,6 @@ fn key_of(stag: u32) -> u8 {
     stag as u8
 }
 
-/// Returns what the device shall allow.
 /// Registers a user's memory with the device.
 ///
 /// # Errors
@@ -629,6 +628,7 @@ fn register(
         .map(|_| ())
 }
 
+/// Returns what the device shall allow.
 #[doc(alias = "irdma_get_mr_access")]
 fn rights(access: Access) -> AccessRights {
     let mut rights = AccessRights::from(AccessRight::LocalRead);
