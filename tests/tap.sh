@@ -41,11 +41,13 @@ refused() {
 	fi
 }
 
-# await SECONDS CMD...: runs CMD ten times a second until it succeeds. A kernel
-# with sanitizers has five times as long.
+# A kernel with sanitizers has five times as long for everything.
+slow=1
+[ "${IRDMA_KERNEL-}" != debug ] || slow=5
+
+# await SECONDS CMD...: runs CMD ten times a second until it succeeds.
 await() {
-	local i limit=$(($1 * 10))
-	[ "${IRDMA_KERNEL-}" != debug ] || limit=$((limit * 5))
+	local i limit=$(($1 * 10 * slow))
 	shift
 	for ((i = 0; i < limit; i++)); do "$@" && return; sleep 0.1; done
 	return 1

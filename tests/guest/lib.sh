@@ -103,7 +103,7 @@ in_group() {
 # the multicast group that PORT names, or without PORT until someone listens for
 # connections, or for three seconds.
 pair() {
-	local server limit=${LIMIT:-20}
+	local server limit=$((${LIMIT:-20} * slow))
 	timeout "$limit" bash -c "$1" >/run/server.txt 2>&1 &
 	server=$!
 	case ${3-} in
