@@ -71,6 +71,7 @@ static int compare(const void *a, const void *b)
 static int measure(struct ibv_pd *pd, const char *size, int flags)
 {
 	long long reg[RUNS], dereg[RUNS];
+	struct ibv_mr *mr[RUNS];
 	void *memory;
 	int i;
 
@@ -84,19 +85,26 @@ static int measure(struct ibv_pd *pd, const char *size, int flags)
 		madvise(memory, LENGTH, MADV_NOHUGEPAGE);
 	memset(memory, 1, LENGTH);
 
+	/*
+	 * All are there at once. One after the other they would take the same
+	 * slots of the allocator each time, and where these happened to lie
+	 * would decide whether each goes the allocator's short way.
+	 */
 	for (i = 0; i < RUNS; i++) {
-		struct ibv_mr *mr;
 		long long begin = now();
 
-		mr = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE |
-				IBV_ACCESS_REMOTE_WRITE);
+		mr[i] = ibv_reg_mr(pd, memory, LENGTH, IBV_ACCESS_LOCAL_WRITE |
+				   IBV_ACCESS_REMOTE_WRITE);
 		reg[i] = now() - begin;
-		if (!mr) {
+		if (!mr[i]) {
 			perror("ibv_reg_mr");
 			return 1;
 		}
-		begin = now();
-		if (ibv_dereg_mr(mr)) {
+	}
+	for (i = 0; i < RUNS; i++) {
+		long long begin = now();
+
+		if (ibv_dereg_mr(mr[i])) {
 			perror("ibv_dereg_mr");
 			return 1;
 		}
