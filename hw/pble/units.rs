@@ -38,16 +38,16 @@ impl Units {
         let mut start = 0;
 
         loop {
-            start = self.next(start, false)?;
+            start = self.next(start, self.count, false)?;
 
             let end = start.checked_add(count)?;
             if end > self.count {
                 return None;
             }
 
-            match self.next(start, true) {
-                Some(used) if used < end => start = used,
-                _ => {
+            match self.next(start, end, true) {
+                Some(used) => start = used,
+                None => {
                     self.set(start, end, true);
                     return Some(start);
                 }
@@ -60,18 +60,19 @@ impl Units {
         self.set(start, start.saturating_add(count).min(self.count), false);
     }
 
-    /// The first unit from `start` on that is in use, or is not.
-    fn next(&self, start: usize, used: bool) -> Option<usize> {
+    /// The first unit from `start` to before `end` that is in use, or is not.
+    fn next(&self, start: usize, end: usize, used: bool) -> Option<usize> {
+        let words = self.words.get(..end.div_ceil(WORD_BITS))?;
         let mut mask = u64::MAX << (start % WORD_BITS);
 
-        for (i, word) in self.words.iter().enumerate().skip(start / WORD_BITS) {
+        for (i, word) in words.iter().enumerate().skip(start / WORD_BITS) {
             let wanted = if used { *word } else { !*word } & mask;
 
             if wanted != 0 {
                 // CAST: At most 63.
                 let unit = i * WORD_BITS + wanted.trailing_zeros() as usize;
 
-                return (unit < self.count).then_some(unit);
+                return (unit < end).then_some(unit);
             }
             mask = u64::MAX;
         }
