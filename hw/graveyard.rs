@@ -141,7 +141,18 @@ pub(crate) fn expect_reset(function: &Device) {
 /// Gives back what was kept for `function` before a reset that is over, since it has a control
 /// queue again. May sleep.
 pub(crate) fn open(function: &Device) {
-    GRAVES
-        .lock()
-        .retain(|grave| !(grave.is_of(function) && grave.reset_ahead));
+    // One by one, and none under the lock: giving back a user's memory takes locks of others, under
+    // which memory is buried, too.
+    while let Some(grave) = take_out(function) {
+        drop(grave);
+    }
+}
+
+fn take_out(function: &Device) -> Option<Grave> {
+    let mut graves = GRAVES.lock();
+    let at = graves
+        .iter()
+        .rposition(|grave| grave.is_of(function) && grave.reset_ahead)?;
+
+    graves.remove(at).ok()
 }
