@@ -40,18 +40,23 @@ pub(crate) struct CqLink {
 }
 
 impl CqLink {
-    /// Makes a link that can be used at once.
-    ///
-    /// # Safety
-    ///
-    /// `cq` stays valid until [`CqLink::cut`] has returned.
-    pub(super) unsafe fn new(cq: *mut bindings::ib_cq) -> Result<Arc<Self>> {
+    /// Makes a link that leads nowhere yet: a device may name a queue that is just being made.
+    pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                target <- new_spinlock_irq!(Some(Target(cq)), "rdma::CqLink::target"),
+                target <- new_spinlock_irq!(None, "rdma::CqLink::target"),
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// From now on the link leads to `cq`.
+    ///
+    /// # Safety
+    ///
+    /// `cq` is complete, the driver's part included, and stays so until [`CqLink::cut`] has returned.
+    pub(super) unsafe fn connect(&self, cq: *mut bindings::ib_cq) {
+        *self.target.lock() = Some(Target(cq));
     }
 
     /// Afterwards the link leads nowhere, and nobody uses the queue through it.
@@ -105,7 +110,7 @@ struct QpLinkState {
     calls: usize,
 }
 
-/// A queue pair's name in completions: null after the link was cut.
+/// A queue pair's name in completions: null while the link leads nowhere.
 struct Name(UnsafeCell<*mut bindings::ib_qp>);
 
 // SAFETY: The pointer is only passed on, and each access is a single load or store of it, which are
@@ -122,9 +127,9 @@ impl Name {
         unsafe { self.0.get().read_volatile() }
     }
 
-    fn clear(&self) {
+    fn set(&self, qp: *mut bindings::ib_qp) {
         // SAFETY: The pointer comes from a reference to a cell. As to races, see `Sync`.
-        unsafe { self.0.get().write_volatile(ptr::null_mut()) }
+        unsafe { self.0.get().write_volatile(qp) }
     }
 }
 
@@ -142,18 +147,14 @@ pub(crate) struct QpLink {
 }
 
 impl QpLink {
-    /// Makes a link that can be used at once.
-    ///
-    /// # Safety
-    ///
-    /// `qp` stays valid until [`QpLink::cut`] has returned.
-    pub(super) unsafe fn new(qp: *mut bindings::ib_qp) -> Result<Arc<Self>> {
+    /// Makes a link that leads nowhere yet: a device may name a queue pair that is just being made.
+    pub(super) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                name: Name(UnsafeCell::new(qp)),
+                name: Name(UnsafeCell::new(ptr::null_mut())),
                 state <- new_spinlock_irq!(
                     QpLinkState {
-                        target: Some(Target(qp)),
+                        target: None,
                         calls: 0,
                     },
                     "rdma::QpLink::state"
@@ -164,9 +165,19 @@ impl QpLink {
         )
     }
 
+    /// From now on the link leads to `qp`.
+    ///
+    /// # Safety
+    ///
+    /// `qp` is complete, the driver's part included, and stays so until [`QpLink::cut`] has returned.
+    pub(super) unsafe fn connect(&self, qp: *mut bindings::ib_qp) {
+        self.name.set(qp);
+        self.state.lock().target = Some(Target(qp));
+    }
+
     /// Afterwards the link leads nowhere, and nobody uses the queue pair through it.
     pub(super) fn cut(&self) {
-        self.name.clear();
+        self.name.set(ptr::null_mut());
         let busy = {
             let mut state = self.state.lock();
             state.target = None;

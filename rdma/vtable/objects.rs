@@ -234,26 +234,18 @@ impl<T: Operations> VTable<T> {
         from_result(|| {
             // SAFETY: As above.
             let mut udata = unsafe { Udata::from_raw(bindings::irdma_helper_bundle_udata(attrs)) };
-            // SAFETY: The link is cut below if the queue can't be made, else before it is freed.
-            let link = unsafe { CqLink::new(cq) }?;
+            let link = CqLink::new()?;
             // SAFETY: This is an operation.
-            let made = unsafe {
+            let (made, cqe) = unsafe {
                 device.with_data(|_, data| T::create_cq(data, &link, &attr, udata.as_mut()))
-            };
-            match made {
-                Ok((made, cqe)) => {
-                    // SAFETY: The core gave us room for it.
-                    unsafe {
-                        (*cq).cqe = c_int::try_from(cqe).unwrap_or(c_int::MAX);
-                        Cq::<T>::init(cq, link, made);
-                    }
-                    Ok(0)
-                }
-                Err(error) => {
-                    link.cut();
-                    Err(error)
-                }
+            }?;
+            // SAFETY: The core gave us room for it. The link is cut before the queue is freed.
+            unsafe {
+                (*cq).cqe = c_int::try_from(cqe).unwrap_or(c_int::MAX);
+                Cq::<T>::init(cq, link.clone(), made);
+                link.connect(cq);
             }
+            Ok(0)
         })
     }
 
@@ -334,24 +326,18 @@ impl<T: Operations> VTable<T> {
                     QpInitAttr::<T>::from_raw(&mut *attr),
                 )
             };
-            // SAFETY: The link is cut below if the pair can't be made, else before it is freed.
-            let link = unsafe { QpLink::new(qp) }?;
+            let link = QpLink::new()?;
             // SAFETY: As above, and this is an operation.
             let made = unsafe {
                 let new = NewQp::new(qp, &link);
                 device.with_data(|_, data| T::create_qp(data, new, &mut attr, udata.as_mut()))
-            };
-            match made {
-                Ok(made) => {
-                    // SAFETY: The core gave us room for it.
-                    unsafe { Qp::<T>::init(qp, link, made) };
-                    Ok(0)
-                }
-                Err(error) => {
-                    link.cut();
-                    Err(error)
-                }
+            }?;
+            // SAFETY: The core gave us room for it. The link is cut before the pair is freed.
+            unsafe {
+                Qp::<T>::init(qp, link.clone(), made);
+                link.connect(qp);
             }
+            Ok(0)
         })
     }
 
