@@ -265,6 +265,16 @@ impl<T: Operations> Mr<T> {
         }
     }
 
+    /// The same region, with what users are told of it: peers know its first byte by `iova`, and it
+    /// has `length` bytes. Of regions that are mapped later the core notes that itself.
+    pub(super) fn with_range(self, iova: u64, length: u64) -> Self {
+        // SAFETY: Nobody else has a reference to it.
+        let head = unsafe { &mut *self.head.get() };
+        head.iova = iova;
+        head.length = length;
+        self
+    }
+
     /// The address by which the peer knows the first byte.
     pub(crate) fn iova(&self) -> u64 {
         // SAFETY: The region is valid; its users don't map and use it at the same time.

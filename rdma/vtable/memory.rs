@@ -16,7 +16,6 @@ use crate::{
         Device,
         Mr,
         MrChange,
-        MrKeys,
         MrType,
         Operations,
         Pd,
@@ -36,11 +35,7 @@ impl<T: Operations> VTable<T> {
     /// `pd` is a protection domain that [`VTable::alloc_pd`] made, and this is an operation.
     unsafe fn new_mr(
         pd: *mut bindings::ib_pd,
-        f: impl for<'a> FnOnce(
-            &'a Device<T>,
-            &'a T::RegistrationData<'a>,
-            &Pd<T>,
-        ) -> Result<(T::Mr, MrKeys)>,
+        f: impl for<'a> FnOnce(&'a Device<T>, &'a T::RegistrationData<'a>, &Pd<T>) -> Result<Mr<T>>,
     ) -> Result<*mut bindings::ib_mr> {
         // SAFETY: By this function's requirements.
         let (core_device, pd) = unsafe { ((*pd).device, Pd::from_raw(pd)) };
@@ -49,9 +44,8 @@ impl<T: Operations> VTable<T> {
         // Room first, such that nothing can fail after the device knows the region.
         let room = KBox::<Mr<T>>::new_uninit(GFP_KERNEL)?;
         // SAFETY: By this function's requirements.
-        let (made, keys) = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
-        let mr: *mut bindings::ib_mr =
-            KBox::into_raw(KBox::write(room, Mr::new(made, keys))).cast();
+        let made = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
+        let mr: *mut bindings::ib_mr = KBox::into_raw(KBox::write(room, made)).cast();
         // SAFETY: It has just been made. The core writes the same, but later.
         unsafe { (*mr).device = core_device };
         Ok(mr)
@@ -129,7 +123,12 @@ impl<T: Operations> VTable<T> {
         // CAST: The rights are a set of bits.
         let access = Access::from_raw(access as u32);
         // SAFETY: By this function's requirements.
-        Self::to_core(unsafe { Self::new_mr(pd, |_, data, pd| T::get_dma_mr(data, pd, access)) })
+        Self::to_core(unsafe {
+            Self::new_mr(pd, |_, data, pd| {
+                let (made, keys) = T::get_dma_mr(data, pd, access)?;
+                Ok(Mr::new(made, keys))
+            })
+        })
     }
 
     /// # Safety
@@ -143,7 +142,9 @@ impl<T: Operations> VTable<T> {
         // SAFETY: By this function's requirements.
         Self::to_core(unsafe {
             Self::new_mr(pd, |_, data, pd| {
-                T::alloc_mr(data, pd, MrType::try_from(mr_type)?, max_num_sg)
+                let mr_type = MrType::try_from(mr_type)?;
+                let (made, keys) = T::alloc_mr(data, pd, mr_type, max_num_sg)?;
+                Ok(Mr::new(made, keys))
             })
         })
     }
@@ -165,7 +166,8 @@ impl<T: Operations> VTable<T> {
         Self::to_core(unsafe {
             Self::new_mr(pd, |device, data, pd| {
                 let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
-                T::reg_user_mr(device, data, pd, region?, &mut udata)
+                let (made, keys) = T::reg_user_mr(device, data, pd, region?, &mut udata)?;
+                Ok(Mr::new(made, keys).with_range(virt_addr, length))
             })
         })
     }
@@ -187,7 +189,8 @@ impl<T: Operations> VTable<T> {
         // SAFETY: By this function's requirements.
         let mr = unsafe {
             Self::new_mr(pd, |device, data, pd| {
-                T::reg_dmabuf_mr(device, data, pd, region?, fd)
+                let (made, keys) = T::reg_dmabuf_mr(device, data, pd, region?, fd)?;
+                Ok(Mr::new(made, keys).with_range(virt_addr, length))
             })
         };
         // SAFETY: It is a new one, whose memory the driver has left locked.
@@ -214,7 +217,13 @@ impl<T: Operations> VTable<T> {
         Self::to_core(unsafe {
             Self::new_mr(pd, |device, data, pd| {
                 Udata::<T>::from_raw(udata).ok_or(EINVAL)?.no_io()?;
-                T::rereg_mr(device, data, pd, Mr::from_raw(mr), &change?)
+                let (change, old) = (change?, Mr::from_raw(mr));
+                let (made, keys) = T::rereg_mr(device, data, pd, old, &change)?;
+                let (iova, length) = match change.memory {
+                    Some((_, length, iova)) => (iova, length),
+                    None => (old.iova(), old.length()),
+                };
+                Ok(Mr::new(made, keys).with_range(iova, length))
             })
         })
     }

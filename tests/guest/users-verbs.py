@@ -6,9 +6,11 @@ Prints TAP lines.
   users-verbs.py stock|rust DEVICE GID_INDEX PEER PEER_GID_INDEX
 """
 import fcntl
+import json
 import mmap
 import os
 import struct
+import subprocess
 import sys
 import time
 
@@ -283,6 +285,12 @@ def write_to(a, mr, address, text):
     return statuses(a.scq)[0]
 
 
+def length_of(mr):
+    """Bytes of a region, as the kernel lists it."""
+    listed = json.loads(subprocess.run(["rdma", "-j", "resource", "show", "mr"], check=True, capture_output=True).stdout)
+    return [entry["mrlen"] for entry in listed if int(entry["rkey"], 16) == mr.rkey]
+
+
 @case("rereg: another access is what counts")
 def _():
     a, b = pair()
@@ -299,6 +307,9 @@ def _():
     b.mr.rereg(e.IBV_REREG_MR_CHANGE_TRANSLATION, None, other.buf, 2 << 20, 0)
     same(write_to(a, b.mr, other.buf + 1000000, "moved"), "SUCCESS")
     same(other.read(5, 1000000), b"moved")
+    same(length_of(b.mr), [2 << 20], "moved:")
+    b.mr.rereg(e.IBV_REREG_MR_CHANGE_ACCESS, None, 0, 0, e.IBV_ACCESS_LOCAL_WRITE)
+    same(length_of(b.mr), [2 << 20], "with another access:")
 
 
 @case("rereg: in another domain the QP may not use it")
