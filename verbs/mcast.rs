@@ -153,19 +153,25 @@ impl Group {
         })
     }
 
-    /// Tells the device of other members. It has the earlier ones if that fails.
+    /// Tells the device of other members.
     #[doc(alias = "irdma_mcast_cqp_op")]
-    fn change(&mut self, dev: &Device<'_>, members: Members) -> Result {
-        self.write(&members)?;
-        let changed = dev
-            .function()
-            .execute(&ModifyMcastGroup(self.command(dev)?));
-        if let Err(error) = changed {
-            let _ = self.write(&self.members);
-            return Err(error);
-        }
+    fn tell(&self, dev: &Device<'_>, members: &Members) -> Result {
+        self.write(members)?;
+        dev.function()
+            .execute(&ModifyMcastGroup(self.command(dev)?))?;
 
+        Ok(())
+    }
+
+    /// Has QP `qp`, which is no member, take part.
+    fn add(&mut self, dev: &Device<'_>, qp: u32) -> Result {
+        let members = self.members.with(qp)?.0;
+
+        self.tell(dev, &members).inspect_err(|_| {
+            let _ = self.write(&self.members);
+        })?;
         self.members = members;
+
         Ok(())
     }
 }
@@ -206,18 +212,17 @@ impl McastGroups {
         let first = vlans.next().flatten();
         Iterator::chain(iter::once(first), vlans)
             .try_for_each(|vlan| join(&mut groups, dev, qp, (address, mac, vlan)))
-            .inspect_err(|_| {
-                // A device that refuses even this keeps it among the members.
-                let _ = leave(&mut groups, dev, qp, &address);
-            })
+            .inspect_err(|_| leave(&mut groups, dev, qp, &address))
     }
 
     /// Ends one [`Self::attach`] of QP `qp` to the group `gid`.
     ///
+    /// A device that does not take the command doesn't keep the QP in the group: the core would never
+    /// let go of it.
+    ///
     /// # Errors
     ///
-    /// - `EINVAL` if it does not take part.
-    /// - Those of a command; it takes part as before on the network that failed.
+    /// `EINVAL` if it does not take part.
     #[doc(alias = "irdma_detach_mcast")]
     #[doc(alias = "irdma_sc_del_mcast_grp")]
     pub(super) fn detach(&self, dev: &Device<'_>, qp: u32, gid: Gid) -> Result {
@@ -228,7 +233,8 @@ impl McastGroups {
             return Err(EINVAL);
         }
 
-        leave(&mut groups, dev, qp, &address)
+        leave(&mut groups, dev, qp, &address);
+        Ok(())
     }
 }
 
@@ -243,9 +249,7 @@ fn join(
         .iter_mut()
         .find(|group| group.address == address && group.vlan == vlan)
     {
-        let members = group.members.with(qp)?.0;
-
-        return group.change(dev, members);
+        return group.add(dev, qp);
     }
 
     groups.reserve(1, GFP_KERNEL)?;
@@ -283,36 +287,38 @@ fn join(
     Ok(())
 }
 
-/// Ends one attachment of QP `qp` on all networks, on those that don't fail.
-fn leave(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, address: &IpAddress) -> Result {
-    let mut result = Ok(());
-
+/// Ends one attachment of QP `qp` on all networks.
+fn leave(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, address: &IpAddress) {
     for at in (0..groups.len()).rev() {
-        if groups.get(at).is_some_and(|group| group.is_of(address, qp)) {
-            result = leave_one(groups, dev, qp, at).and(result);
+        let Some(group) = groups.get_mut(at).filter(|group| group.is_of(address, qp)) else {
+            continue;
+        };
+        let Ok((members, gone)) = group.members.without(qp) else {
+            continue;
+        };
+
+        group.members = members;
+        if gone && !members.is_empty() {
+            // A device that does not take it is told again with the group's next change.
+            let _ = group.tell(dev, &members);
+        } else if gone {
+            if let Ok(group) = groups.remove(at) {
+                destroy(group, dev);
+            }
         }
     }
-
-    result
 }
 
-fn leave_one(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, at: usize) -> Result {
-    let group = groups.get_mut(at).ok_or(EINVAL)?;
-    let (members, gone) = group.members.without(qp)?;
+/// Takes a group without members away from the device. What the device may still use is kept, and so
+/// is the number.
+fn destroy(group: Group, dev: &Device<'_>) {
+    let destroyed = group
+        .command(dev)
+        .and_then(|command| dev.function().execute(&DestroyMcastGroup(command)));
 
-    if !gone {
-        group.members = members;
-        return Ok(());
-    }
-    if !members.is_empty() {
-        return group.change(dev, members);
-    }
-
-    dev.function()
-        .execute(&DestroyMcastGroup(group.command(dev)?))?;
-    dev.ids().mcast_groups.give_back(group.number);
     dev.scheduler().remove(group.place);
-    drop(groups.remove(at));
-
-    Ok(())
+    match destroyed {
+        Ok(_) => dev.ids().mcast_groups.give_back(group.number),
+        Err(_) => dev.function().bury(group.memory),
+    }
 }

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import harness
-from harness import devices, in_use, outcome, run, same
+from harness import DESTROY_MCAST_GRP, MODIFY_MCAST_GRP, devices, fail_command, in_use, outcome, run, same
 from uverbs import ATTACH_MCAST, DETACH_MCAST, ERR, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_STATE, \
     INIT, RC, UD, Context
 
@@ -127,6 +127,30 @@ def _(raw):
         raw.mcast(DETACH_MCAST, qp, group)
     for qp, _, mr in qps:
         raw.end_qp(qp, mr)
+
+
+@harness.case("A-09: a device that refuses keeps no queue pair in a multicast group",
+              never="it stays there, and the queue pair can never be destroyed")
+def _():
+    raw = Raw()
+    before = in_use()
+    group = bytes.fromhex("ff1e000000000000000000000001") + b"\0\3"
+    members = [raw.make_qp(kind=UD) for _ in range(2)]
+
+    def both(command):
+        for qp, _, _ in members:
+            raw.mcast(command, qp, group)
+    both(ATTACH_MCAST)
+    fail_command(MODIFY_MCAST_GRP)
+    both(DETACH_MCAST)
+    both(ATTACH_MCAST)
+    fail_command(DESTROY_MCAST_GRP)
+    both(DETACH_MCAST)
+    for qp, _, mr in members:
+        raw.end_qp(qp, mr)
+    # What the device may still use is kept until it is reset.
+    same(in_use(), before | {name: before[name] + 1 for name in ("mcast_group", "grave")}, "what is in use:")
+    raw.close()
 
 
 sys.exit(run(DRIVER))

@@ -235,7 +235,7 @@ pub(super) fn destroy(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Out
         .find(|g| g.members.iter().any(|m| m.qp_id == id))
         .map(|g| g.index);
     if let Some(group) = group {
-        c.violation(
+        c.used(
             cx,
             format!("QP {id} is a member of multicast group {group}"),
         );
