@@ -50,6 +50,8 @@ pub(crate) const TRAFFIC_CLASSES: usize = 8;
 /// How a port shares itself among its traffic classes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qos {
+    /// Traffic classes that there are.
+    pub(crate) classes: u8,
     /// Traffic class of each user priority.
     pub(crate) priority_to_class: [u8; TRAFFIC_CLASSES],
     /// Relative bandwidth of each traffic class.
@@ -168,6 +170,7 @@ impl<'a> Function<'a> {
         // of traffic classes, between its events.
         let raw = unsafe { &(*self.private()).qos_info };
         Qos {
+            classes: raw.num_tc,
             priority_to_class: raw.up2tc,
             bandwidth: raw.tc_info.each_ref().map(|class| class.rel_bw),
             dscp: u32::from(raw.pfc_mode) == bindings::IIDC_DSCP_PFC_MODE,

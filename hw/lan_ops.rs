@@ -29,6 +29,9 @@ pub(crate) struct QosParams {
     pub(crate) dscp: bool,
     /// Priority of each DSCP.
     pub(crate) dscp_map: [u8; 64],
+    /// Packets outside of a VLAN carry a tag with their priority, by which the network knows their
+    /// class (IEEE 802.1Q, VLAN 0).
+    pub(crate) priority_tags: bool,
 }
 
 impl Default for QosParams {
@@ -39,6 +42,7 @@ impl Default for QosParams {
             bandwidth: [0; USER_PRIORITIES],
             dscp: false,
             dscp_map: [0; 64],
+            priority_tags: false,
         }
     }
 }

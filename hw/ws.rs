@@ -10,6 +10,10 @@ use kernel::{
     new_mutex,
     prelude::*,
     sync::{
+        atomic::{
+            ordering::Relaxed,
+            Atomic, //
+        },
         Arc,
         Mutex, //
     }, //
@@ -90,6 +94,8 @@ pub(crate) struct WorkScheduler<'a> {
     function: Arc<Function<'a>>,
     #[pin]
     ids: Ids,
+    /// As the tree's `qos` has it, for those who can't sleep.
+    priority_tags: Atomic<bool>,
     #[pin]
     tree: Mutex<Tree>,
 }
@@ -107,6 +113,7 @@ impl<'a> WorkScheduler<'a> {
         try_pin_init!(Self {
             function,
             ids <- Ids::new(MAX_NODES, 1),
+            priority_tags: Atomic::new(qos.priority_tags),
             tree <- new_mutex!(
                 Tree {
                     number: 0,
@@ -207,10 +214,27 @@ impl<'a> WorkScheduler<'a> {
         if !tree.changing {
             return false;
         }
+        self.priority_tags.store(qos.priority_tags, Relaxed);
         tree.qos = qos;
         tree.changing = false;
 
         true
+    }
+
+    /// Returns whether the traffic classes are changing: nobody can be added.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.tree.lock().changing
+    }
+
+    /// Returns whether `place` is on a queue set of traffic classes that are no more.
+    pub(crate) fn is_gone(&self, place: Place) -> bool {
+        place.tree != self.tree.lock().number
+    }
+
+    /// Returns whether packets outside of a VLAN carry a tag with their priority. Never sleeps.
+    #[doc(alias = "dcb_vlan_mode")]
+    pub(crate) fn priority_tags(&self) -> bool {
+        self.priority_tags.load(Relaxed)
     }
 
     /// Returns how the port shares itself among its traffic classes.

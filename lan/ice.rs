@@ -131,6 +131,7 @@ fn qos(function: iidc::Function<'_>) -> QosParams {
         bandwidth: qos.bandwidth,
         dscp: qos.dscp,
         dscp_map: qos.dscp_map,
+        priority_tags: qos.classes > 1 && !qos.dscp,
     }
 }
 

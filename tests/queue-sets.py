@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""On which traffic classes the queue pairs of tests/guest/cases-dcb send, as
-the trace of the emulator has it. TAP lines.
+"""On which traffic classes the queue pairs of tests/guest/cases-dcb send, and
+whether their packets carry a tag for it, as the trace of the emulator has it.
+TAP lines.
 
     queue-sets.py LABEL TRACE
 """
@@ -14,6 +15,8 @@ GENERAL = 1
 MODIFY_QP, SUSPEND_QP, RESUME_QP, WORK_SCHED_NODE = 0x01, 0x29, 0x2A, 0x2C
 # What the queue pairs of type of service 0 and 0x10 are on: at first and after each change.
 WANTED = [(0, 0), (0, 1), (1, 0), (0, 0)]
+# The VLAN tags of new ones, outside of a VLAN: one where there are several classes.
+WANTED_TAGS = [{None}, {0}, {0}, {None}]
 RTR = 4
 
 
@@ -28,6 +31,7 @@ def main():
     told = [{}]     # type of service -> classes of its queue pairs
     suspended = resumed = 0
     ready = None    # queue pair that gets ready to receive
+    tags = [set()]  # VLAN tags of new queue pairs of type of service 0
     with open(TRACE, encoding="utf-8") as file:
         for line in file:
             if '"cqp' not in line and '"context"' not in line:
@@ -38,6 +42,8 @@ def main():
             if event["ev"] == "context" and "qp" in event:
                 qp, words = event["qp"], event["words"]
                 services[qp] = bits(words[3], 31, 24)
+                if qp == ready and services[qp] == 0:
+                    tags[-1].add(bits(words[6], 47, 32) if bits(words[0], 5, 5) else None)
                 if qp == ready and len(told) == 1:
                     told[0].setdefault(services[qp], set()).add(classes.get(bits(words[22], 25, 16)))
             elif event["ev"] == "cqp":
@@ -49,6 +55,7 @@ def main():
                 elif code == SUSPEND_QP and bits(words[3], 23, 0) != GENERAL:
                     if suspended == resumed:
                         told.append({})
+                        tags.append(set())
                     suspended += 1
                 elif code == RESUME_QP and bits(words[3], 23, 0) != GENERAL:
                     resumed += 1
@@ -65,7 +72,11 @@ def main():
     print(f"{'ok' if good else 'not ok'} - {LABEL}: each change stops the queue pairs and puts them on queue sets of their classes")
     if not good:
         print(f"# {suspended} suspended, {resumed} resumed; classes {found}, wanted {wanted}")
-    return not good
+    tagged = tags == WANTED_TAGS
+    print(f"{'ok' if tagged else 'not ok'} - {LABEL}: packets outside of a VLAN carry their priority where there are several classes")
+    if not tagged:
+        print(f"# tags {tags}, wanted {WANTED_TAGS}")
+    return not (good and tagged)
 
 
 sys.exit(main())

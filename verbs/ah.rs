@@ -113,7 +113,7 @@ impl Ah {
             }
         }
 
-        let path = Path::new(attr, path::default_priority)?;
+        let path = Path::new(dev, attr, path::default_priority)?;
         let arp_index = path.neighbour(dev)?;
         let handle = AddressHandle {
             index: 0,

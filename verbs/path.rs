@@ -18,6 +18,9 @@ use crate::{
 #[doc(alias = "VLAN_PRIO_SHIFT")]
 const VLAN_PRIORITY_SHIFT: u32 = 13;
 
+/// Number in the tag of a packet that is in no VLAN but has a priority (IEEE 802.1Q).
+const NO_VLAN: u16 = 0;
+
 /// First UDP source port of RoCEv2 (IBTA annex A17, 17.9.2).
 #[doc(alias = "IB_ROCE_UDP_ENCAP_VALID_PORT_MIN")]
 pub(super) const FIRST_SOURCE_PORT: u16 = 0xc000;
@@ -33,7 +36,7 @@ pub(super) struct Path {
     pub(super) source_mac: [u8; 6],
     /// MAC address that packets go to.
     pub(super) destination_mac: [u8; 6],
-    /// VLAN tag with priority, if there is a VLAN.
+    /// VLAN tag with priority, if there is a VLAN or the network goes by the priority.
     pub(super) vlan: Option<u16>,
     /// User priority.
     pub(super) priority: u8,
@@ -55,7 +58,11 @@ impl Path {
     ///   from an address of one family to one of the other.
     /// - `ENODEV` if the network device is gone.
     #[doc(alias = "irdma_roce_get_vlan_prio")]
-    pub(super) fn new(attr: &AhAttr<'_>, priority: impl FnOnce(u8) -> u8) -> Result<Self> {
+    pub(super) fn new(
+        dev: &Device<'_>,
+        attr: &AhAttr<'_>,
+        priority: impl FnOnce(u8) -> u8,
+    ) -> Result<Self> {
         let gid = attr.sgid_attr().ok_or(EINVAL)?;
         if !matches!(gid.network(), NetworkType::Ipv4 | NetworkType::Ipv6) {
             return Err(EINVAL);
@@ -73,6 +80,7 @@ impl Path {
             None => attr.dmac()?,
         };
         let priority = gid.egress_priority(priority(attr.traffic_class()));
+        let vlan = vlan.or_else(|| dev.scheduler().priority_tags().then_some(NO_VLAN));
 
         Ok(Self {
             source,

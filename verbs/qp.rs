@@ -219,6 +219,8 @@ impl Qp {
             qp.destroy(dev);
             return Err(error);
         }
+        // Those who change the traffic classes did not know of it before.
+        qp.shared.catch_up(dev);
 
         Ok(qp)
     }

@@ -69,6 +69,7 @@ impl Device<'_> {
 
         for qp in self.tables().qps.iter() {
             qp.resume(self);
+            qp.catch_up(self);
         }
     }
 }

@@ -196,7 +196,7 @@ impl QpShared {
         ah: &AhAttr<'_>,
         f: impl FnOnce(&Attributes) -> Result,
     ) -> Result {
-        let path = Path::new(ah, |traffic_class| dev.priority_of(traffic_class))?;
+        let path = Path::new(dev, ah, |traffic_class| dev.priority_of(traffic_class))?;
         let arp_index = path.neighbour(dev)?;
         let earlier = attributes.place;
         let place = dev.scheduler().add(path.priority)?;

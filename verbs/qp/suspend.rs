@@ -2,9 +2,16 @@
 
 //! QPs while the traffic classes of the port change.
 
-use kernel::time::Jiffies;
+use kernel::time::{
+    msecs_to_jiffies,
+    Jiffies,
+    Msecs, //
+};
 
-use super::QpShared;
+use super::{
+    QpShared,
+    State, //
+};
 use crate::{
     hw::{
         cqp::qp::{
@@ -17,6 +24,9 @@ use crate::{
     rdma,
     verbs::device::Device, //
 };
+
+/// How long the device may take to stop a single QP, in milliseconds.
+const CATCH_UP_LIMIT_MS: Msecs = 1000;
 
 impl QpShared {
     /// Has the device stop sending; returns whether that is to be waited for.
@@ -38,6 +48,30 @@ impl QpShared {
         self.stopped.wait(limit)
     }
 
+    /// Has a QP go on that was missed by the change of traffic classes that took its queue set away:
+    /// it was about to be made, or the device did not stop it.
+    pub(in crate::verbs) fn catch_up(&self, dev: &Device<'_>) {
+        let is_behind = {
+            let state = self.state.lock();
+
+            !state.suspended && self.is_behind(dev, &state)
+        };
+
+        if is_behind {
+            if self.suspend(dev.function()) {
+                let _ = self.await_stop(msecs_to_jiffies(CATCH_UP_LIMIT_MS));
+            }
+            self.resume(dev);
+        }
+    }
+
+    /// Whether the QP sends on a queue set that is no more.
+    fn is_behind(&self, dev: &Device<'_>, state: &State) -> bool {
+        !state.destroyed
+            && state.hw != HwState::Error
+            && dev.scheduler().is_gone(state.attributes.place)
+    }
+
     /// Has the device send again, on a queue set of the new traffic classes. Where there is none,
     /// the QP goes to the error state.
     pub(in crate::verbs) fn resume(&self, dev: &Device<'_>) {
@@ -45,9 +79,15 @@ impl QpShared {
         let broken = {
             let mut state = self.state.lock();
 
-            if state.destroyed || !core::mem::replace(&mut state.suspended, false) {
+            if state.destroyed || !(state.suspended || self.is_behind(dev, &state)) {
                 return;
             }
+
+            if dev.scheduler().is_changing() {
+                // Once more, and everybody resumes after that.
+                return;
+            }
+            state.suspended = false;
 
             let place = dev.scheduler().add(state.attributes.place.priority());
             if let Ok(place) = place {
@@ -62,6 +102,7 @@ impl QpShared {
             });
 
             (place.is_err() || written.is_err() || resumed.is_err())
+                && state.hw != HwState::Error
                 && self.break_off(function, &mut state, None).is_ok()
         };
 
