@@ -205,8 +205,8 @@ impl Operations for Verbs {
         Ah::new(dev, pd.data(), attr, may_sleep, udata)
     }
 
-    fn destroy_ah(dev: &Device<'_>, ah: &rdma::Ah<Self>, _may_sleep: bool) -> Result {
-        ah.data().destroy(dev);
+    fn destroy_ah(dev: &Device<'_>, ah: &rdma::Ah<Self>, may_sleep: bool) -> Result {
+        ah.data().destroy(dev, may_sleep);
         Ok(())
     }
 

@@ -148,7 +148,7 @@ impl Ah {
                 rsvd: [0; 4],
             };
             if let Err(error) = udata.respond(&response) {
-                ah.destroy(dev);
+                ah.destroy(dev, may_sleep);
                 return Err(error);
             }
         }
@@ -203,21 +203,35 @@ impl Ah {
         }
     }
 
-    /// Gives the handle back. Sleeps only if it is a user's.
+    /// Gives the handle back. Sleeps if it is one that users share, else only if `may_sleep`.
     #[doc(alias = "irdma_destroy_ah")]
-    pub(super) fn destroy(&self, dev: &Device<'_>) {
+    pub(super) fn destroy(&self, dev: &Device<'_>, may_sleep: bool) {
         match self.shared {
             true => dev.shared_ahs().give_back(dev, &self.handle),
-            false => Self::unmake(dev, &self.handle),
+            false => Self::unmake(dev, &self.handle, may_sleep),
         }
     }
 
-    /// Takes a handle away from the device. Never sleeps: the device does it before it makes the
-    /// next one.
-    fn unmake(dev: &Device<'_>, handle: &AddressHandle) {
+    /// Takes a handle away from the device, which does it before it makes the next one: nobody waits
+    /// for that, but for room for the command.
+    fn unmake(dev: &Device<'_>, handle: &AddressHandle, may_sleep: bool) {
+        let function = dev.function();
+        let command = DestroyAh(*handle);
+        let begin = Instant::<Monotonic>::now();
+        let told = loop {
+            match function.post(&command) {
+                Err(EAGAIN) if may_sleep => break function.execute(&command).map(|_| ()),
+                Err(EAGAIN) if begin.elapsed() <= ATOMIC_LIMIT => {
+                    function.process_completions();
+                    udelay(ATOMIC_STEP);
+                }
+                told => break told,
+            }
+        };
+
         // If the device can't be told, it may go on using the number, which is lost then until the
         // function is reset.
-        if dev.function().post(&DestroyAh(*handle)).is_ok() {
+        if told.is_ok() {
             dev.ids().ahs.give_back(handle.index);
         }
     }

@@ -90,7 +90,7 @@ impl SharedAhs {
         shared.users = shared.users.saturating_sub(1);
         if shared.users == 0 {
             handles.remove(&key(handle));
-            Ah::unmake(dev, handle);
+            Ah::unmake(dev, handle, true);
         }
     }
 }
