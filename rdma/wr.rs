@@ -168,6 +168,9 @@ pub(crate) enum SendOp<'a, T: Operations> {
         /// Whether the key of the local memory is invalidated afterwards.
         invalidate_local: bool,
     },
+    /// Moves nothing: an RDMA WRITE without local memory on a queue pair of datagrams. It marks the
+    /// end of what is flushed (`ib_drain_sq()`).
+    Marker,
     /// Invalidates a local key.
     LocalInv(u32),
     /// Makes the pages that were mapped to the region usable.
@@ -273,6 +276,9 @@ impl<'a, T: Operations> SendWr<'a, T> {
         Ok(match self.wr.opcode {
             c::ib_wr_opcode_IB_WR_SEND => SendOp::Send,
             c::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendWithImm(self.imm()),
+            c::ib_wr_opcode_IB_WR_RDMA_WRITE if self.datagram && self.wr.num_sge == 0 => {
+                SendOp::Marker
+            }
             // All others would be part of another structure than the one of datagrams.
             _ if self.datagram => return Err(EINVAL),
             c::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendWithInv(self.invalidate_rkey()),

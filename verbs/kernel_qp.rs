@@ -314,6 +314,13 @@ impl KernelQueues {
             .map(|cq| &**cq)
     }
 
+    /// Ends the reports of completions.
+    pub(super) fn detach(&self) {
+        for cq in self.cqs() {
+            cq.detach(&self.0);
+        }
+    }
+
     /// The queues. A copy of this reference keeps their memory, for instance when the device may
     /// still use it, but not more.
     #[inline]
@@ -324,9 +331,7 @@ impl KernelQueues {
 
 impl Drop for KernelQueues {
     fn drop(&mut self) {
-        for cq in self.cqs() {
-            cq.detach(&self.0);
-        }
+        self.detach();
         // No code of this module may run later on behalf of the queue pair. None will if nothing was
         // ever to be flushed.
         if self.0.with_send(|send| send.flushing) {

@@ -60,8 +60,9 @@ impl KernelCq {
         self.with_state(|state| {
             let start = state.ring.next();
 
-            self.poll_ring(state, wcs);
-            if state.any_due && !wcs.is_full() && state.ring.is_empty(self.memory()) {
+            // Half an entry, of a device that has stopped in between, does not hold up the rest.
+            let is_drained = self.poll_ring(state, wcs);
+            if is_drained && state.any_due {
                 poll_due(state, wcs);
             }
             if state.ring.next() != start {
@@ -70,9 +71,9 @@ impl KernelCq {
         });
     }
 
-    /// Takes completions off the ring.
+    /// Takes completions off the ring; returns whether it has no more.
     #[doc(alias = "irdma_poll_one")]
-    fn poll_ring(&self, state: &mut State, wcs: &mut WcArray<'_>) {
+    fn poll_ring(&self, state: &mut State, wcs: &mut WcArray<'_>) -> bool {
         let attached = &state.attached;
         let mut reader = Reader {
             // A device that writes entries of no use as fast as they are read does not keep us here.
@@ -94,9 +95,11 @@ impl KernelCq {
                     None => reader.skip(&pending),
                 }
             } else {
-                return;
+                return true;
             }
         }
+
+        false
     }
 }
 

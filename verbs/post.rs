@@ -28,6 +28,7 @@ use crate::{
         memory::Slot,
         sq::SendWork,
         wqe::{
+            self,
             gather::{
                 Measured,
                 Sge, //
@@ -170,6 +171,7 @@ impl KernelQp {
                 inline = false;
                 Transfer::read(flags, invalidate_local, remote(remote_addr, rkey))
             }
+            SendOp::Marker => return self.mark(queue, wr, flags),
             SendOp::LocalInv(stag) => {
                 return self.invalidate(queue, wr, flags, stag);
             }
@@ -221,6 +223,19 @@ impl KernelQp {
 
         self.put(queue, wr, flags, Opcode::RegisterMr, 0, 1, |slot| {
             register.encode(slot)
+        })
+    }
+
+    /// Posts what only marks a place in a queue that is being flushed; a device at work has no such
+    /// operation.
+    #[inline(never)]
+    fn mark(&self, queue: &mut SendQueue, wr: &SendWr<'_, Verbs>, flags: Flags) -> Result {
+        if !queue.flushing {
+            return Err(EINVAL);
+        }
+
+        self.put(queue, wr, flags, Opcode::Write, 0, 1, |slot| {
+            wqe::nop_header(slot.polarity())
         })
     }
 

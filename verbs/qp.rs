@@ -207,6 +207,7 @@ impl Qp {
                 if let Some(number) = number {
                     number.keep();
                 }
+                qp.shared.release();
                 dev.function().bury(qp.shared.clone());
             }
             return Err(error);
@@ -303,6 +304,11 @@ impl Qp {
     pub(super) fn destroy(&self, dev: &Device<'_>) {
         let function = dev.function();
         let shared = &self.shared;
+
+        // What is flushed now concerns nobody any more.
+        if let Some(queues) = &self.queues {
+            queues.detach();
+        }
         let place = {
             let mut state = shared.state.lock();
 
@@ -327,15 +333,11 @@ impl Qp {
 
         drop(dev.tables().qps.remove(shared.number));
         dev.scheduler().remove(place);
+        shared.release();
         match destroyed {
             Ok(_) if shared.kind != QpType::Gsi => dev.ids().qps.give_back(shared.number),
             Ok(_) => (),
-            Err(_) => {
-                if let Some(memory) = &shared.user {
-                    memory.release();
-                }
-                function.bury(shared.clone());
-            }
+            Err(_) => function.bury(shared.clone()),
         }
     }
 
@@ -416,6 +418,16 @@ impl QpShared {
             // `Qp::assemble` makes one or the other.
             (None, None) => (0, &[]),
         }
+    }
+
+    /// The QP is gone for its user: the memory of the queues may be deregistered, and nobody waits
+    /// for the device any more. Others may have a reference for some time yet.
+    fn release(&self) {
+        if let Some(memory) = &self.user {
+            memory.release();
+        }
+        self.drained.complete();
+        self.stopped.complete();
     }
 
     /// Writes the context that the device reads at the next command.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Situations that only a user in the kernel meets. Their ids are those of
- * tests/rows; the parameter "cases" names those that run.
+ * Situations that only a user in the kernel meets. Some have ids of tests/rows;
+ * the parameter "cases" names those that run.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -330,11 +330,78 @@ static int ic_case_reset(struct ic_end *a, struct ic_end *b)
 	return err ?: ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey);
 }
 
+/* Who destroys a QP without draining it hears no more of its work requests. */
+static int ic_case_destroy(struct ic_end *a, struct ic_end *b)
+{
+	int err, i;
+
+	err = ic_open(a, IB_POLL_SOFTIRQ, false, &ic_case_options) ?:
+	      ic_open(b, IB_POLL_SOFTIRQ, false, &ic_case_options) ?:
+	      ic_connect(a, b);
+	for (i = 0; !err && i < IC_LEFTOVER; i++) {
+		ic_arm(&b->recv[i], b, IB_WC_RECV, 0);
+		b->recv[i].status = IB_WC_WR_FLUSH_ERR;
+		err = ic_post_recv(b, &b->recv[i], i, 1, 1);
+	}
+	if (err)
+		return err;
+	err = ib_destroy_qp(b->qp);
+	if (err)
+		return err;
+	b->qp = NULL;
+	for (i = 0; i < IC_LEFTOVER; i++) {
+		if (b->recv[i].seen)
+			ic_fail("RECV %d completed while its QP was destroyed",
+				i);
+	}
+	return 0;
+}
+
+/* Draining a QP of datagrams, which has its marker posted to it as well. */
+static int ic_case_drain(struct ic_end *a, struct ic_end *b)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.port_num = 1,
+		.qkey = 1,
+	};
+	struct ib_qp_init_attr init = {
+		.qp_type = IB_QPT_UD,
+		.cap.max_send_wr = 4,
+		.cap.max_recv_wr = 4,
+		.cap.max_send_sge = 1,
+		.cap.max_recv_sge = 1,
+	};
+	const struct ib_send_wr *bad;
+	struct ib_rdma_wr marker = { .wr.opcode = IB_WR_RDMA_WRITE };
+	struct ib_qp *qp;
+	int err;
+
+	err = ic_case_open(a, b);
+	if (err)
+		return err;
+	init.send_cq = a->scq;
+	init.recv_cq = a->scq;
+	qp = ib_create_qp(a->pd, &init);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+				      IB_QP_PORT | IB_QP_QKEY);
+	if (!err && !ib_post_send(qp, &marker.wr, &bad))
+		ic_fail("an RDMA WRITE of datagrams was taken");
+	/* Says so in the kernel's log if it fails. */
+	ib_drain_qp(qp);
+	ib_destroy_qp(qp);
+	return err;
+}
+
 static const struct ic_case ic_cases[] = {
 	{ "Q-29", "inline data up to the limit and beyond", ic_case_inline },
 	{ "M-18", "a fast registration when page lists are in pieces",
 	  ic_case_pool },
 	{ "Q-11", "RESET of a QP, new or in ERR", ic_case_reset },
+	{ "destroy", "a QP is destroyed with RECVs outstanding", ic_case_destroy },
+	{ "drain", "a QP of datagrams is drained", ic_case_drain },
 };
 
 /* Runs the cases whose rows are in @rows, comma-separated. */

@@ -107,6 +107,8 @@ void ic_close(struct ic_end *end);
 void ic_arm(struct ic_slot *slot, struct ic_end *end, enum ib_wc_opcode opcode,
 	    u32 len);
 int ic_wait(struct ic_end *end, const char *what);
+int ic_post_recv(struct ic_end *end, struct ic_slot *slot, u32 offset, u32 len,
+		 u32 nsge);
 int ic_register(struct ic_end *end);
 int ic_exchange(struct ic_end *from, struct ic_end *to,
 		const struct ic_options *opt, u64 seed);

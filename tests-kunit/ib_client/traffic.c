@@ -144,8 +144,8 @@ static void ic_cut(struct ib_sge *sge, u64 addr, u32 len, u32 n, u32 lkey)
 	}
 }
 
-static int ic_post_recv(struct ic_end *end, struct ic_slot *slot, u32 offset,
-			u32 len, u32 nsge)
+int ic_post_recv(struct ic_end *end, struct ic_slot *slot, u32 offset, u32 len,
+		 u32 nsge)
 {
 	const struct ib_recv_wr *bad;
 	struct ib_sge sge[IC_MAX_SGE];

@@ -42,9 +42,6 @@ use crate::{
     }, //
 };
 
-/// Source of an event whose work-queue entry is one of the receive queue.
-const RECEIVE_ENTRY: u8 = 0x1;
-
 /// What broke a QP.
 pub(super) struct Cause {
     code: FlushCode,
@@ -159,7 +156,7 @@ impl QpShared {
             code,
             send: event.source == Source::SendQueue,
             receive: event.source == Source::ReceiveQueue,
-            receive_index: (event.raw_source == RECEIVE_ENTRY).then_some(event.wqe_index),
+            receive_index: (event.source == Source::ReceiveQueue).then_some(event.wqe_index),
         };
         let broken = {
             let mut state = self.state.lock();
