@@ -45,6 +45,9 @@ refused() {
 slow=1
 [ "${IRDMA_KERNEL-}" != debug ] || slow=5
 
+# within SECONDS CMD...: runs a program that has as long.
+within() { timeout $(($1 * slow)) "${@:2}"; }
+
 # await SECONDS CMD...: runs CMD ten times a second until it succeeds.
 await() {
 	local i limit=$(($1 * 10 * slow))

@@ -103,15 +103,15 @@ in_group() {
 # the multicast group that PORT names, or without PORT until someone listens for
 # connections, or for three seconds.
 pair() {
-	local server limit=$((${LIMIT:-20} * slow))
-	timeout "$limit" bash -c "$1" >/run/server.txt 2>&1 &
+	local server limit=${LIMIT:-20}
+	within "$limit" bash -c "$1" >/run/server.txt 2>&1 &
 	server=$!
 	case ${3-} in
 	'') await 3 cm_listens || true ;;
 	*.*) await 15 in_group "$3" && sleep 1 ;;
 	*) await 8 listens "$3" ;;
 	esac
-	timeout "$limit" bash -c "$2" >/run/client.txt 2>&1
+	within "$limit" bash -c "$2" >/run/client.txt 2>&1
 	rc=$?
 	wait "$server"
 	rs=$?
