@@ -184,7 +184,7 @@ impl<'a> Hmc<'a> {
             return Err(error);
         }
 
-        Layout::parse(&buffer.read_all(0)?, limits, &wanted)
+        Layout::parse(&buffer.read_all(0)?, limits)
     }
 
     /// Returns what the memory belongs to.

@@ -115,7 +115,6 @@ mod tests {
         let limits = limits()?;
         let limit = |object| limits.objects.get(object);
 
-        assert_eq!(limits.first_segment, 0);
         assert_eq!(limits.max_segments, 8);
         assert_eq!(limits.max_ceqs, 8);
         assert_eq!(limits.hash_multiplier, 1);
@@ -148,7 +147,7 @@ mod tests {
     }
 
     // Blocks without entries would be divided by; no segments and no event queues are of no use;
-    // objects of 2^22 bytes are larger than a segment; segments beyond 4096 have no descriptor.
+    // objects of 2^22 bytes are larger than a segment.
     #[test]
     fn limits_without_sense() {
         for (index, word) in [
@@ -159,15 +158,44 @@ mod tests {
             (15, 4 << 32 | 1 << 16),
             (1, 22 << 32 | 256),
             (1, u64::from(u32::MAX) << 32 | 256),
-            (0, 4096 << 32 | 1),
         ] {
             assert!(FpmLimits::parse(&query_with(index, word), Protocol::Roce).is_err());
         }
-        // These are just in reach.
-        assert!(FpmLimits::parse(&query_with(0, 4096 << 32), Protocol::Roce).is_ok());
+        // This is just in reach.
         assert!(FpmLimits::parse(&query_with(1, 21 << 32 | 256), Protocol::Roce).is_ok());
         // Without a free list its blocks don't matter.
         assert!(FpmLimits::parse(&query_with(17, 0), Protocol::Roce).is_ok());
+    }
+
+    // Segments beyond 4096 have no descriptor; where the function's first one (13:0) is does not
+    // matter.
+    #[test]
+    fn segments_in_reach() -> Result {
+        for (word, max) in [
+            (4096 << 32, 4096),
+            (4096 << 32 | 1, 4096),
+            (8191 << 32 | 0x3fff, 4096),
+            (8 << 32 | 4095, 8),
+        ] {
+            let limits = FpmLimits::parse(&query_with(0, word), Protocol::Roce)?;
+
+            assert_eq!(limits.max_segments, max);
+        }
+        Ok(())
+    }
+
+    // What is said of the size of shared receive queues, of which there are none, does not matter;
+    // nor does what stands in their place in a layout.
+    #[test]
+    fn objects_that_there_are_none_of() -> Result {
+        let limits = FpmLimits::parse(&query_with(3, 0xff << 32), Protocol::Roce)?;
+
+        assert!(limits.objects.get(Object::Srq) == ObjectLimit::default());
+        let answer = commit(&[(0, 256, 0), (2, u32::MAX, 4095 * (2 << 20))]);
+        let layout = Layout::parse(&answer, &limits)?;
+        assert_eq!(layout.count(Object::Srq), 0);
+        assert_eq!(layout.segments, 1);
+        Ok(())
     }
 
     // For 256 queue pairs: hash (256 + 64) up to 512, times 1; transmit FIFO 4 * 4 * 256; inbound
@@ -284,13 +312,8 @@ mod tests {
     #[test]
     fn placed_objects() -> Result {
         let limits = limits()?;
-        let mut wanted = PerObject::<u32>::default();
-        wanted.set(Object::Qp, 256);
-        wanted.set(Object::Pble, 262_144);
-        wanted.set(Object::Apbvt, 1);
-
         let answer = commit(&[(0, 256, 2 << 20), (14, 262_144, 4 << 20)]);
-        let layout = Layout::parse(&answer, &limits, &wanted)?;
+        let layout = Layout::parse(&answer, &limits)?;
 
         assert_eq!(layout.segments, 3);
         assert_eq!(layout.count(Object::Qp), 256);
@@ -302,26 +325,30 @@ mod tests {
 
         // An object that begins 512 bytes before a segment's end lies in two of them.
         let answer = commit(&[(0, 2, (2 << 20) - 512)]);
-        let layout = Layout::parse(&answer, &limits, &wanted)?;
+        let layout = Layout::parse(&answer, &limits)?;
         assert!(layout.objects.get(Object::Qp).segments() == (0..2));
         Ok(())
     }
 
-    // More than was asked for, and places beyond the last segment.
+    // More than the device said to have is taken as it comes, as long as it ends within the last of
+    // 4096 segments: 4096 * 512 bytes fill one.
     #[test]
-    fn placed_without_sense() -> Result {
+    fn placed_objects_in_reach() -> Result {
         let limits = limits()?;
-        let mut wanted = PerObject::<u32>::default();
-        wanted.set(Object::Qp, 256);
-        wanted.set(Object::Apbvt, 1);
-        let parse = |places: &[(usize, u32, u64)]| {
-            Layout::parse(&commit(places), &limits, &wanted).is_err()
-        };
+        let layout = Layout::parse(&commit(&[(0, 257, 0), (1, 1, 0)]), &limits)?;
 
-        assert!(parse(&[(0, 257, 0)]));
-        assert!(parse(&[(1, 1, 0)]));
-        assert!(parse(&[(0, 256, 4096 * (2 << 20))]));
-        assert!(!parse(&[(0, 256, 4095 * (2 << 20))]));
+        assert_eq!(layout.count(Object::Qp), 257);
+        assert_eq!(layout.count(Object::Cq), 1);
+
+        for (count, base, reached) in [
+            (4096, 4095 * (2 << 20), true),
+            (4097, 4095 * (2 << 20), false),
+            (1, 4096 * (2 << 20), false),
+        ] {
+            let answer = commit(&[(0, count, base)]);
+
+            assert_eq!(Layout::parse(&answer, &limits).is_ok(), reached);
+        }
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ pub(crate) const COMMIT_WORDS: usize = 208 / 8;
 pub(crate) const SEGMENT_SIZE: u64 = 2 << 20;
 
 /// Number of segments that a descriptor can name.
-const MAX_SEGMENTS: u64 = 4096;
+const MAX_SEGMENTS: u32 = 4096;
 
 /// Size of the bit vector of accelerated ports in bytes.
 const APBVT_SIZE: u64 = 8192;
@@ -51,9 +51,7 @@ pub(crate) struct ObjectLimit {
 pub(crate) struct FpmLimits {
     /// Limits of the objects.
     pub(crate) objects: PerObject<ObjectLimit>,
-    /// Index of the function's first segment.
-    pub(crate) first_segment: u32,
-    /// Number of the function's segments.
+    /// Number of the function's segments, at most [`MAX_SEGMENTS`].
     pub(crate) max_segments: u32,
     /// Number of completion event queues.
     pub(crate) max_ceqs: u32,
@@ -90,8 +88,7 @@ impl FpmLimits {
         };
         let mut limits = Self {
             // CAST: The fields are not wider than their types.
-            first_segment: get::<13, 0>(at(0)) as u32,
-            max_segments: get::<44, 32>(at(0)) as u32,
+            max_segments: (get::<44, 32>(at(0)) as u32).min(MAX_SEGMENTS),
             max_ceqs: get::<9, 0>(at(15)) as u32,
             hash_multiplier: get::<19, 16>(at(15)) as u32,
             timer_bucket: get::<47, 32>(at(15)) as u32,
@@ -127,10 +124,7 @@ impl FpmLimits {
                         size: 4,
                     }
                 }
-                _ => ObjectLimit {
-                    max: raw as u32,
-                    size: Self::size(raw)?,
-                },
+                _ => Self::limit(raw)?,
             };
             limits.objects.set(object, limit);
         }
@@ -140,15 +134,22 @@ impl FpmLimits {
         Ok(limits)
     }
 
-    /// Returns the size of an object, of which the upper half of a quadword is the logarithm.
-    fn size(raw: u64) -> Result<u64> {
+    /// Decodes a quadword of which the lower half is the greatest number of objects, the upper one
+    /// the logarithm of their size.
+    fn limit(raw: u64) -> Result<ObjectLimit> {
+        // CAST: The number is in the lower half.
+        let max = raw as u32;
         let exponent = raw >> 32;
 
-        if exponent > MAX_SIZE_EXPONENT {
-            return Err(EINVAL);
+        match exponent {
+            0..=MAX_SIZE_EXPONENT => Ok(ObjectLimit {
+                max,
+                size: 1 << exponent,
+            }),
+            // What is said of objects that the device does not have means nothing.
+            _ if max == 0 => Ok(ObjectLimit::default()),
+            _ => Err(EINVAL),
         }
-
-        Ok(1 << exponent)
     }
 
     /// Checks that nothing that follows divides by zero.
@@ -161,7 +162,6 @@ impl FpmLimits {
             || (max(Object::OoiscFreeList) != 0 && self.ooisc_block == 0)
             || self.max_segments == 0
             || self.max_ceqs == 0
-            || u64::from(self.first_segment) + u64::from(self.max_segments) > MAX_SEGMENTS
         {
             return Err(EINVAL);
         }
@@ -232,35 +232,32 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the device promises more than was asked for, or puts something out of reach.
+    /// `EINVAL` if the device puts something out of reach.
+    #[doc(alias = "irdma_sc_decode_fpm_commit")]
     #[doc(alias = "irdma_sc_parse_fpm_commit_buf")]
-    pub(crate) fn parse(
-        words: &[u64; COMMIT_WORDS],
-        limits: &FpmLimits,
-        wanted: &PerObject<u32>,
-    ) -> Result<Self> {
+    pub(crate) fn parse(words: &[u64; COMMIT_WORDS], limits: &FpmLimits) -> Result<Self> {
         let mut layout = Self::default();
         let mut end = 0;
 
         for object in Object::ALL {
             let raw = words.get(object.commit_word()).copied().unwrap_or(0);
+            let size = limits.objects.get(object).size;
+            // Firmware may round up what was wanted, so what it says counts.
             // CAST: The counts are in the lower half.
             let count = match object {
+                // Objects that the device does not have; their words may be something else.
+                _ if size == 0 => 0,
                 Object::Qp => get::<20, 0>(raw) as u32,
                 Object::Cq => get::<19, 0>(raw) as u32,
                 Object::Apbvt => 1,
-                Object::Ooisc | Object::OoiscFreeList => wanted.get(object).min(raw as u32),
                 _ => raw as u32,
             };
             let placement = Placement {
                 base: (raw >> 32) * BASE_UNIT,
                 count,
-                size: limits.objects.get(object).size,
+                size,
             };
 
-            if count > wanted.get(object) {
-                return Err(EINVAL);
-            }
             if count != 0 {
                 // No overflow: 41 bits and 32 + 21 bits.
                 end = end.max(placement.base + u64::from(count) * placement.size);
@@ -268,12 +265,10 @@ impl Layout {
             layout.objects.set(object, placement);
         }
 
-        let segments = end.div_ceil(SEGMENT_SIZE);
-        if segments == 0 || segments > MAX_SEGMENTS {
-            return Err(EINVAL);
-        }
-        // CAST: Just checked.
-        layout.segments = segments as u32;
+        layout.segments = match end.div_ceil(SEGMENT_SIZE).try_into()? {
+            segments @ 1..=MAX_SEGMENTS => segments,
+            _ => return Err(EINVAL),
+        };
 
         Ok(layout)
     }
