@@ -9,9 +9,12 @@ use kernel::{
     sync::SpinLockIrq, //
 };
 
-use super::hmc::{
-    fpm::Layout,
-    object::Object, //
+use super::{
+    cqp::address::MAX_MCAST_GROUPS,
+    hmc::{
+        fpm::Layout,
+        object::Object, //
+    }, //
 };
 
 /// Numbers that are taken and what is tried next.
@@ -196,6 +199,11 @@ impl IdPools {
         let cq_count = layout.count(Object::Cq);
         let mr_count = layout.count(Object::Mr);
         let ah_count = layout.count(Object::AddressHandle);
+        // Fewer than the ports' attributes say, which is the number of queue pairs.
+        let mcast_group_count = layout
+            .count(Object::McastGroup)
+            .min(qp_count)
+            .min(MAX_MCAST_GROUPS);
 
         try_pin_init!(Self {
             qps <- Ids::new(qp_count, 3),
@@ -203,7 +211,7 @@ impl IdPools {
             pds <- Ids::new(max_pds, 3),
             mrs <- Ids::new(mr_count, 1),
             ahs <- Ids::new(ah_count, 1),
-            mcast_groups <- Ids::new(qp_count, 1),
+            mcast_groups <- Ids::new(mcast_group_count, 1),
         })
     }
 }

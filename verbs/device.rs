@@ -157,7 +157,7 @@ impl<'a> Device<'a> {
             .set_max_qp_init_rd_atom(hw.max_ord)
             .set_max_pkeys(1)
             .set_max_ah(ids.ahs.max())
-            .set_max_mcast_grp(ids.mcast_groups.max())
+            .set_max_mcast_grp(ids.qps.max())
             .set_max_mcast_qp_attach(MAX_GROUP_MEMBERS)
             .set_max_total_mcast_qp_attach(ids.qps.max().saturating_mul(MAX_GROUP_MEMBERS))
             .set_max_fast_reg_page_list_len(MAX_FAST_REG_PAGES)

@@ -174,6 +174,10 @@ impl Command for DestroyAh {
     }
 }
 
+/// Number of multicast groups that a device has at most.
+#[doc(alias = "IRDMA_UDA_MAX_FSI_MGS")]
+pub(crate) const MAX_MCAST_GROUPS: u32 = 4096;
+
 /// Greatest number of members of a multicast group.
 #[doc(alias = "IRDMA_MAX_MGS_PER_CTX")]
 pub(crate) const MAX_MCAST_MEMBERS: usize = 8;
@@ -182,7 +186,7 @@ pub(crate) const MAX_MCAST_MEMBERS: usize = 8;
 #[doc(alias = "irdma_access_mcast_grp")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct McastGroup {
-    /// Index of the group, below 4096.
+    /// Index of the group, below [`MAX_MCAST_GROUPS`].
     pub(crate) index: u16,
     /// DMA address of [`MAX_MCAST_MEMBERS`] quadwords, the members first and then zeroes.
     pub(crate) members: u64,
