@@ -17,7 +17,8 @@ use super::{
         address::{
             AddArp,
             DeleteArp,
-            IpAddress, //
+            IpAddress,
+            MAX_NEIGHBOURS, //
         },
         CommandDone,
         Outcome, //
@@ -92,7 +93,8 @@ impl CommandDone for ArpTable {
 }
 
 impl ArpTable {
-    /// Makes a table for `size` neighbours, less the one that is reserved.
+    /// Makes a table for `size` neighbours, or [`MAX_NEIGHBOURS`] if these are fewer, less the one
+    /// that is reserved.
     ///
     /// # Errors
     ///
@@ -100,7 +102,7 @@ impl ArpTable {
     pub(crate) fn new(size: u32) -> Result<Arc<Self>> {
         let mut entries = KVVec::new();
 
-        for _ in 0..size {
+        for _ in 0..size.min(MAX_NEIGHBOURS) {
             entries.push(None, GFP_KERNEL)?;
         }
 

@@ -445,7 +445,7 @@ mod tests {
         );
     }
 
-    // Valid 0x0400, permanent 0x0800; operation 0xf. The MAC address' first byte is in 47:40.
+    // Number 15:0. Valid 0x0400, permanent 0x0800; operation 0xf. The MAC address' first byte is in 47:40.
     #[test]
     fn neighbours() {
         let add = AddArp {
@@ -457,6 +457,13 @@ mod tests {
 
         assert!(add.encode() == [0, 7, 0x0211_2233_4455, 0x0c0f_0000_0105, 0, 0, 0, 0,]);
         assert!(DeleteArp { index: 0x105 }.encode() == [0, 0, 0, 0x0f_0000_0105, 0, 0, 0, 0]);
+
+        let add = AddArp {
+            index: 0xfedc,
+            ..add
+        };
+        assert_eq!(add.encode()[3], 0x0c0f_0000_fedc);
+        assert_eq!(DeleteArp { index: 0xfedc }.encode()[3], 0x0f_0000_fedc);
     }
 
     fn handle() -> AddressHandle {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many objects the driver numbers.
+//! How many objects the driver numbers, and how many neighbours it keeps.
 
 use kernel::prelude::*;
 
@@ -9,6 +9,7 @@ mod tests {
     use kernel::prelude::*;
 
     use crate::hw::{
+        arp::ArpTable,
         hmc::{
             fpm::{
                 Layout,
@@ -50,6 +51,15 @@ mod tests {
             if usable == 0 {
                 assert!(ids.mcast_groups.take().is_err());
             }
+        }
+        Ok(())
+    }
+
+    // An index has 16 bits, and 0 stays unused.
+    #[test]
+    fn neighbours() -> Result {
+        for (size, usable) in [(1024, 1023), (1 << 16, 65_535), (100_000, 65_535)] {
+            assert!(ArpTable::new(size)?.occupancy() == (0, usable));
         }
         Ok(())
     }

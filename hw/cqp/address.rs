@@ -38,6 +38,10 @@ impl IpAddress {
     }
 }
 
+/// Greatest number of neighbours that commands, address handles and queue pair contexts can name,
+/// by 16 bits.
+pub(crate) const MAX_NEIGHBOURS: u32 = 1 << 16;
+
 /// Adds a neighbour's MAC address to the device's table.
 #[doc(alias = "irdma_sc_add_arp_cache_entry")]
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +61,7 @@ impl Command for AddArp {
 
     fn encode(&self) -> [u64; 8] {
         let header = Self::OPCODE.header()
-            | field::<11, 0>(self.index.into())
+            | field::<15, 0>(self.index.into())
             | bit::<42>(true)
             | bit::<43>(self.permanent);
 
@@ -86,7 +90,7 @@ impl Command for DeleteArp {
     const OPCODE: Opcode = Opcode::ManageArp;
 
     fn encode(&self) -> [u64; 8] {
-        let header = Self::OPCODE.header() | field::<11, 0>(self.index.into());
+        let header = Self::OPCODE.header() | field::<15, 0>(self.index.into());
 
         [0, 0, 0, header, 0, 0, 0, 0]
     }
