@@ -70,6 +70,8 @@ pub(crate) mod memory;
 #[forbid(unsafe_code)]
 pub(crate) mod mr;
 #[forbid(unsafe_code)]
+pub(crate) mod patience;
+#[forbid(unsafe_code)]
 pub(crate) mod qp;
 #[forbid(unsafe_code)]
 mod ring;

@@ -59,7 +59,7 @@ use super::{
     regs::Regs,
     reset::{
         self,
-        Insistence, //
+        Caretaker, //
     },
     stats::{
         self,
@@ -116,7 +116,7 @@ pub(crate) struct Device<'a> {
     _files: Files,
     ws: Pin<KBox<WorkScheduler<'a>>>,
     _gatherer: Pin<KBox<Periodic<Gatherer<'a>>>>,
-    _insistence: Pin<KBox<Periodic<Insistence<'a>>>>,
+    _caretaker: Pin<KBox<Periodic<Caretaker<'a>>>>,
     stats: Arc<Stats<'a>>,
     arp: Arc<ArpTable>,
     aeq: AeqUnit<'a>,
@@ -226,10 +226,10 @@ impl<'a> Device<'a> {
             Periodic::new(msecs_to_jiffies(stats::PERIOD_MS), Gatherer(stats.clone())),
             GFP_KERNEL,
         )?;
-        let insistence = KBox::pin_init(
+        let caretaker = KBox::pin_init(
             Periodic::new(
                 msecs_to_jiffies(reset::PERIOD_MS),
-                Insistence(function.clone()),
+                Caretaker(function.clone()),
             ),
             GFP_KERNEL,
         )?;
@@ -251,7 +251,7 @@ impl<'a> Device<'a> {
             _files: files,
             ws,
             _gatherer: gatherer,
-            _insistence: insistence,
+            _caretaker: caretaker,
             stats,
             arp,
             aeq,

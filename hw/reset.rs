@@ -20,13 +20,14 @@ use kernel::{
 };
 
 use super::{
+    cqp::patience::LOOKOUT_PERIOD_MS,
     function::Function,
     graveyard,
     periodic::Tick, //
 };
 
-/// How often a reset is asked for that the LAN driver does not take, in milliseconds.
-pub(super) const PERIOD_MS: u32 = 5_000;
+/// How often the function is looked after, in milliseconds.
+pub(super) const PERIOD_MS: u32 = LOOKOUT_PERIOD_MS;
 
 /// Whether the function is about to be reset.
 ///
@@ -79,11 +80,12 @@ impl Drop for ResetState<'_> {
     }
 }
 
-/// Asks again for a reset that the LAN driver did not take.
-pub(super) struct Insistence<'a>(pub(super) Arc<Function<'a>>);
+/// Looks after commands, and asks again for a reset that the LAN driver did not take.
+pub(super) struct Caretaker<'a>(pub(super) Arc<Function<'a>>);
 
-impl Tick for Insistence<'_> {
+impl Tick for Caretaker<'_> {
     fn tick(&self) {
+        self.0.look_after_commands();
         self.0.repeat_reset_request();
     }
 }

@@ -5,6 +5,7 @@
 mod hw_cqp;
 mod hw_events;
 mod hw_hmc;
+mod hw_patience;
 mod hw_tables;
 mod memory;
 pub(crate) mod null_device;

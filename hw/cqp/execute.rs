@@ -9,13 +9,18 @@ use kernel::{
     time::{
         delay::fsleep,
         msecs_to_jiffies,
-        Delta, //
+        Delta,
+        Instant, //
     }, //
 };
 
 use super::{
-    command::Command,
+    command::{
+        Command,
+        Opcode, //
+    },
     error::CommandError,
+    patience::Patience,
     ring::Slot,
     CommandDone,
     Mode,
@@ -32,13 +37,9 @@ use crate::hw::{
 #[doc(alias = "CQP_COMPL_WAIT_TIME_MS")]
 const STEP_MS: u32 = 10;
 
-/// How many steps without any progress of the device end a wait: 5 seconds.
-#[doc(alias = "CQP_TIMEOUT_THRESHOLD")]
-const STEPS_WITHOUT_PROGRESS: u32 = 500;
-
 impl<'a> Function<'a> {
     /// Executes a command and waits for its end. Sleeps, needs no memory, and takes a few seconds
-    /// at most: the limit is 5 seconds without any progress of the device.
+    /// at most, unless the device is at other commands for longer; see [`Patience`].
     ///
     /// # Errors
     ///
@@ -163,12 +164,7 @@ impl<'a> Function<'a> {
                 Ok(outcome?)
             }
             Err(error) => {
-                dev_err!(
-                    self.device(),
-                    "{:?}: no answer from the device\n",
-                    C::OPCODE
-                );
-                self.request_reset();
+                self.miss_answer(C::OPCODE);
                 Err(error)
             }
         }
@@ -187,8 +183,7 @@ impl<'a> Function<'a> {
             Mode::Interrupts => msecs_to_jiffies(STEP_MS),
             _ => 1,
         };
-        let mut completed = self.cqp.ring.lock().completed;
-        let mut idle = 0;
+        let mut patience = self.patience();
 
         loop {
             self.process_completions();
@@ -203,23 +198,11 @@ impl<'a> Function<'a> {
                 return self.give_up(index, error.into());
             }
 
-            let now = self.cqp.ring.lock().completed;
-            if now != completed {
-                completed = now;
-                idle = 0;
-            } else {
-                idle += 1;
-            }
-            if idle >= STEPS_WITHOUT_PROGRESS {
+            if self.is_over(&mut patience) {
                 let reply = self.give_up(index, ETIMEDOUT);
 
                 if reply == Err(ETIMEDOUT) {
-                    dev_err!(
-                        self.device(),
-                        "{:?}: no answer from the device\n",
-                        C::OPCODE
-                    );
-                    self.request_reset();
+                    self.miss_answer(C::OPCODE);
                 }
                 return reply;
             }
@@ -231,8 +214,9 @@ impl<'a> Function<'a> {
     /// Posts a command; where the ring is full it waits a while for room.
     fn post_and_wait_for_room<C: Command>(&self, command: &C) -> Result<u32> {
         let mut slot = Slot::Waiting(C::OPCODE);
+        let mut patience = self.patience();
 
-        for _ in 0..STEPS_WITHOUT_PROGRESS {
+        loop {
             match self.cqp.post(command, slot) {
                 Ok(index) => return Ok(index),
                 Err((EAGAIN, returned)) => slot = returned,
@@ -244,9 +228,43 @@ impl<'a> Function<'a> {
             if self.is_reset_pending() {
                 return Err(EBUSY);
             }
+            if self.is_over(&mut patience) {
+                dev_err!(
+                    self.device(),
+                    "{:?}: no room in the control queue\n",
+                    C::OPCODE
+                );
+                self.request_reset();
+                return Err(ETIMEDOUT);
+            }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::new(self.cqp.ring.lock().completed, Instant::now())
+    }
+
+    fn is_over(&self, patience: &mut Patience) -> bool {
+        patience.is_over(self.cqp.ring.lock().completed, Instant::now())
+    }
+
+    fn miss_answer(&self, opcode: Opcode) {
+        dev_err!(self.device(), "{:?}: no answer from the device\n", opcode);
+        self.request_reset();
+    }
+
+    /// Asks for a reset if the device is stuck with commands, which those who don't wait for theirs
+    /// would not find out. To be called once in [`LOOKOUT_PERIOD_MS`](super::patience).
+    pub(in crate::hw) fn look_after_commands(&self) {
+        if self.is_reset_pending() {
+            return;
         }
 
-        Err(ETIMEDOUT)
+        self.process_completions();
+        if self.cqp.ring.lock().is_stuck() {
+            dev_err!(self.device(), "no answer from the device to a command\n");
+            self.request_reset();
+        }
     }
 
     /// Ends the wait for the command at `index`: takes its outcome, or `error` without one.

@@ -11,6 +11,10 @@ use kernel::{
 use super::{
     command::Opcode,
     error::CommandError,
+    patience::{
+        Lookout,
+        Progress, //
+    },
     CommandDone,
     Outcome,
     ENTRIES, //
@@ -61,10 +65,13 @@ pub(super) struct Ring<'a> {
     pub(super) head: u32,
     /// The oldest command under way, if there is one.
     tail: u32,
+    /// Number of commands that were before `tail`.
+    passed: u64,
     /// Valid bit of the next command.
     pub(super) polarity: bool,
     /// Number of commands that the device has completed.
     pub(super) completed: u64,
+    lookout: Lookout,
     slots: KVVec<Slot<'a>>,
 }
 
@@ -79,8 +86,10 @@ impl<'a> Ring<'a> {
         Ok(Self {
             head: 0,
             tail: 0,
+            passed: 0,
             polarity: false,
             completed: 0,
+            lookout: Lookout::default(),
             slots,
         })
     }
@@ -112,7 +121,18 @@ impl<'a> Ring<'a> {
 
         while self.tail != self.head && !self.get(self.tail).is_some_and(Slot::is_under_way) {
             self.tail = (self.tail + 1) % ENTRIES;
+            self.passed += 1;
         }
+    }
+
+    /// Looks how far the device is; see [`Lookout::is_over`].
+    pub(super) fn is_stuck(&mut self) -> bool {
+        let progress = Progress {
+            completed: self.completed,
+            oldest: (self.tail != self.head).then_some(self.passed),
+        };
+
+        self.lookout.is_over(progress)
     }
 }
 
