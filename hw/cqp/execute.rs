@@ -30,6 +30,7 @@ use super::{
 };
 use crate::hw::{
     function::Function,
+    hal::CqpTail,
     trace, //
 };
 
@@ -73,7 +74,7 @@ impl<'a> Function<'a> {
         self.execute_by_queue(command, || {
             let now = regs.cqp_tail();
 
-            (now.error && now.index != before.index).then(|| {
+            (now.error && !before.error && now.index != before.index).then(|| {
                 let (major, minor) = regs.cqp_error();
 
                 CommandError { major, minor }
@@ -125,13 +126,15 @@ impl<'a> Function<'a> {
     fn execute_by_registers<C: Command>(&self, command: &C) -> Result<Reply> {
         let regs = self.regs();
         let before = regs.cqp_tail();
+        // An error that stands there already may be that of an earlier command.
+        let has_failed = |tail: &CqpTail| tail.error && !before.error;
         let index = self
             .cqp
             .post(command, Slot::Detached(C::OPCODE))
             .map_err(|(error, _)| error)?;
         let after = read_poll_timeout(
             || Ok(regs.cqp_tail()),
-            |tail| tail.error || tail.index != before.index,
+            |tail| has_failed(tail) || tail.index != before.index,
             REGISTER_STEP,
             REGISTER_LIMIT,
         );
@@ -147,7 +150,7 @@ impl<'a> Function<'a> {
                 };
                 drop(slot);
 
-                let outcome = match after.error {
+                let outcome = match has_failed(&after) {
                     true => {
                         let (major, minor) = regs.cqp_error();
 
