@@ -57,6 +57,9 @@ use event::{
 /// Size of an entry in bytes.
 const ENTRY_SIZE: usize = ENTRY_WORDS * 8;
 
+/// So many events are acted on before their entries are given back.
+const BATCH: u32 = 16;
+
 /// Somebody who acts on asynchronous events.
 pub(crate) trait EventHandler: Send + Sync {
     /// Called for each event, one at a time, in a thread: may sleep and execute commands.
@@ -232,10 +235,10 @@ impl<'a> Aeq<'a> {
     /// Acts on the events. May sleep.
     #[doc(alias = "irdma_process_aeq")]
     pub(crate) fn process(&self) {
-        let mut count = 0;
+        let mut owed = 0;
 
         // A device that never stops is left alone after one turn of the ring.
-        while count < self.entries {
+        for _ in 0..self.entries {
             let Some(event) = self.next() else {
                 break;
             };
@@ -249,13 +252,19 @@ impl<'a> Aeq<'a> {
                 return;
             }
 
-            count += 1;
             trace::async_event(&self.function, &event);
             self.hand_over(&event);
+
+            owed += 1;
+            // Handlers take their time, and the device goes on raising events.
+            if owed == BATCH {
+                self.function.regs().return_aeq_entries(owed);
+                owed = 0;
+            }
         }
 
-        if count != 0 {
-            self.function.regs().return_aeq_entries(count);
+        if owed != 0 {
+            self.function.regs().return_aeq_entries(owed);
         }
     }
 
