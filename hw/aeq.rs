@@ -298,8 +298,9 @@ impl Handler for AeqVector<'_> {
     #[doc(alias = "irdma_dpc")]
     fn thread(&self) {
         self.aeq.process();
-        // The vector exists: it was enabled before.
-        let _ = self.aeq.function.regs().enable_vector(self.vector.index());
+        self.aeq.function.enable(&self.vector);
+        // What was raised after the last look was forgotten.
+        self.aeq.process();
     }
 }
 
@@ -307,7 +308,6 @@ impl Handler for AeqVector<'_> {
 #[pin_data]
 pub(crate) struct SharedVector<'a> {
     ceq: Arc<Ceq<'a>>,
-    function: Arc<Function<'a>>,
     vector: Vector<'a>,
     /// Comes later and goes earlier than the vector.
     #[pin]
@@ -316,14 +316,9 @@ pub(crate) struct SharedVector<'a> {
 
 impl<'a> SharedVector<'a> {
     /// Returns an initializer for a handler that knows of no asynchronous event queue yet.
-    pub(crate) fn new(
-        function: Arc<Function<'a>>,
-        ceq: Arc<Ceq<'a>>,
-        vector: Vector<'a>,
-    ) -> impl PinInit<Self, Error> + 'a {
+    pub(crate) fn new(ceq: Arc<Ceq<'a>>, vector: Vector<'a>) -> impl PinInit<Self, Error> + 'a {
         try_pin_init!(Self {
             ceq,
-            function,
             vector,
             aeq <- new_mutex!(None, "irdma_rs::shared_vector"),
         })
@@ -339,18 +334,18 @@ impl<'a> SharedVector<'a> {
 
 impl Handler for SharedVector<'_> {
     fn interrupt(&self) -> Then {
-        // What is left is for the thread, which is needed anyway.
-        let _ = self.ceq.process();
+        // The thread is needed for the asynchronous event queue, and goes on with what is left.
+        let _ = self.ceq.interrupt(&self.vector);
 
         Then::Thread
     }
 
     fn thread(&self) {
-        self.ceq.process_rest();
+        self.ceq.thread(&self.vector);
+        // Last, with the vector enabled: those who act on these events wait for commands, whose
+        // completions this vector tells of.
         if let Some(aeq) = &*self.aeq.lock() {
             aeq.process();
         }
-        // The vector exists: it was enabled before.
-        let _ = self.function.regs().enable_vector(self.vector.index());
     }
 }

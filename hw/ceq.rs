@@ -38,12 +38,15 @@ use super::{
 #[doc(alias = "IRDMA_INVALID_CQ_IDX")]
 const FORGOTTEN: u32 = u32::MAX;
 
+/// Greatest number of events that are acted on in one interrupt; the rest is left to a thread.
+const INTERRUPT_BUDGET: usize = 256;
+
 /// A device that is not done with its events after so many turns of the ring is broken.
 const MAX_TURNS: u32 = 64;
 
 /// Whether there are events left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(super) enum Left {
     /// There were none when the queue was last looked at.
     Nothing,
     /// There may be some.
@@ -223,11 +226,14 @@ impl<'a> Ceq<'a> {
         Some(event as u32)
     }
 
-    /// Acts on the events, one turn of the ring at most. May be called in any context.
+    /// Acts on as many events as there is `budget` for. May be called in any context, and in several
+    /// at once.
     #[doc(alias = "irdma_process_ceq")]
     #[must_use]
-    pub(crate) fn process(&self) -> Left {
-        for _ in 0..self.ring.words().len() {
+    fn process(&self, budget: &mut usize) -> Left {
+        while let Some(left) = budget.checked_sub(1) {
+            *budget = left;
+
             let mut state = self.state.lock();
             let Some(cq_id) = self.next(&mut state) else {
                 return Left::Nothing;
@@ -256,10 +262,38 @@ impl<'a> Ceq<'a> {
         Left::Something
     }
 
-    /// Acts on what is left of the events, in a thread.
-    pub(super) fn process_rest(&self) {
+    /// Acts on the events in an interrupt of `vector`, which interrupts again afterwards, unless
+    /// there are too many of them.
+    #[doc(alias = "irdma_ceq_handler")]
+    #[must_use]
+    pub(super) fn interrupt(&self, vector: &Vector<'_>) -> Left {
+        let mut budget = INTERRUPT_BUDGET;
+
+        if self.process(&mut budget) == Left::Something {
+            return Left::Something;
+        }
+        self.function.enable(vector);
+
+        // What was raised after the last look was forgotten.
+        self.process(&mut budget)
+    }
+
+    /// Acts on what is left of the events in the thread of `vector`, which interrupts again
+    /// afterwards.
+    #[doc(alias = "irdma_ceq_dpc")]
+    pub(super) fn thread(&self, vector: &Vector<'_>) {
+        self.process_rest();
+        self.function.enable(vector);
+        // As in an interrupt.
+        self.process_rest();
+    }
+
+    /// Acts on the events until there are none.
+    fn process_rest(&self) {
         for _ in 0..MAX_TURNS {
-            if self.process() == Left::Nothing {
+            let mut budget = self.ring.words().len();
+
+            if self.process(&mut budget) == Left::Nothing {
                 return;
             }
         }
@@ -276,38 +310,25 @@ impl<'a> Ceq<'a> {
 /// Handler of a vector that is a completion event queue's alone.
 pub(crate) struct CeqVector<'a> {
     ceq: Arc<Ceq<'a>>,
-    function: Arc<Function<'a>>,
     vector: Vector<'a>,
 }
 
 impl<'a> CeqVector<'a> {
     /// Makes a handler.
     pub(crate) fn new(ceq: Arc<Ceq<'a>>, vector: Vector<'a>) -> Self {
-        Self {
-            function: ceq.function.clone(),
-            ceq,
-            vector,
-        }
+        Self { ceq, vector }
     }
 }
 
 impl Handler for CeqVector<'_> {
-    #[doc(alias = "irdma_ceq_handler")]
-    #[doc(alias = "irdma_ceq_dpc")]
     fn interrupt(&self) -> Then {
-        match self.ceq.process() {
-            Left::Nothing => {
-                // The vector exists: it was enabled before.
-                let _ = self.function.regs().enable_vector(self.vector.index());
-                Then::Done
-            }
+        match self.ceq.interrupt(&self.vector) {
+            Left::Nothing => Then::Done,
             Left::Something => Then::Thread,
         }
     }
 
     fn thread(&self) {
-        self.ceq.process_rest();
-        // The vector exists: it was enabled before.
-        let _ = self.function.regs().enable_vector(self.vector.index());
+        self.ceq.thread(&self.vector);
     }
 }

@@ -22,6 +22,7 @@ use super::{
     cqp::Cqp,
     doorbell::Doorbells,
     graveyard,
+    irq::Vector,
     lan_ops::LanOps,
     regs::Regs,
     reset::ResetState, //
@@ -144,6 +145,14 @@ impl<'a> Function<'a> {
     #[inline]
     pub(crate) fn regs(&self) -> &Regs<'a> {
         &self.regs
+    }
+
+    /// Lets `vector` interrupt, once. What it would have told of before is forgotten: who was to be
+    /// told looks once more.
+    #[inline]
+    pub(super) fn enable(&self, vector: &Vector<'_>) {
+        // The vector exists: it was enabled when its handler was made.
+        let _ = self.regs.enable_vector(vector.index());
     }
 
     /// Returns the doorbells.

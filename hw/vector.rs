@@ -129,7 +129,7 @@ impl<'a> CeqUnit<'a> {
                     vector.clone(),
                     name(function, fmt!("AEQCEQ-{}", id))?,
                     Some(id),
-                    SharedVector::new(function.clone(), unit.ceq.clone(), vector.clone()),
+                    SharedVector::new(unit.ceq.clone(), vector.clone()),
                 ),
                 GFP_KERNEL,
             )?),
