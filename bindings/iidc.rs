@@ -250,6 +250,15 @@ impl<'a> Function<'a> {
         })
     }
 
+    /// Whether the LAN driver takes the device away itself, as for each reset, and not the driver from
+    /// the device: it forgets the device before it deletes it. It gets to know a device only after its
+    /// probe, so this says nothing before that has succeeded.
+    pub(crate) fn is_unplugged(&self) -> bool {
+        // SAFETY: `info` is valid by the type's invariant. The field may change at any time: it is
+        // read once, and nothing is done with what it points to.
+        unsafe { (&raw const (*self.info).adev).read_volatile() }.is_null()
+    }
+
     /// Lets RDMA packets of a VSI go to the protocol engine, or no longer. May sleep.
     ///
     /// # Errors

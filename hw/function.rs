@@ -72,7 +72,6 @@ pub(crate) struct Function<'a> {
     parent: &'a device::Device<Bound>,
     regs: Regs<'a>,
     doorbells: Doorbells<'a>,
-    lan: KBox<dyn LanOps + 'a>,
     /// Goes after the control queue, whose memory may have to wait for the reset as well.
     reset: ResetState<'a>,
     faults: Arc<Faults>,
@@ -120,8 +119,7 @@ impl<'a> Function<'a> {
                 parent,
                 regs,
                 doorbells: Doorbells::new(regs)?,
-                lan,
-                reset: ResetState::new(parent),
+                reset: ResetState::new(parent, lan),
                 faults: Arc::new(Faults::default(), GFP_KERNEL)?,
                 info,
             }? Error),
@@ -164,7 +162,7 @@ impl<'a> Function<'a> {
     /// Returns the LAN driver's side.
     #[inline]
     pub(crate) fn lan(&self) -> &(dyn LanOps + 'a) {
-        &*self.lan
+        self.reset.lan()
     }
 
     /// Returns the counters of the device's faults.
@@ -196,12 +194,17 @@ impl<'a> Function<'a> {
         self.reset.set();
     }
 
+    /// Notes that the function is going to be taken away, after it had come up.
+    pub(crate) fn expect_removal(&self) {
+        self.reset.set_leaving();
+    }
+
     /// Asks the LAN driver for a reset, once.
     #[doc(alias = "icrdma_request_reset")]
     pub(crate) fn request_reset(&self) {
         if !self.reset.set() {
             dev_warn!(self.device, "requesting a reset\n");
-            if let Err(error) = self.ask_for_reset() {
+            if let Err(error) = self.reset.request() {
                 dev_warn!(
                     self.device,
                     "the LAN driver does not take it now: {:?}\n",
@@ -213,7 +216,7 @@ impl<'a> Function<'a> {
 
     /// Asks again for a reset that the LAN driver did not take: it takes none while it is at another.
     pub(super) fn repeat_reset_request(&self) {
-        if self.is_reset_refused() && self.ask_for_reset().is_ok() {
+        if self.is_reset_refused() && self.reset.request().is_ok() {
             dev_warn!(
                 self.device,
                 "the LAN driver takes the request for a reset\n"
@@ -224,13 +227,6 @@ impl<'a> Function<'a> {
     /// Returns whether a reset is pending that the LAN driver did not take.
     pub(super) fn is_reset_refused(&self) -> bool {
         self.reset.is_refused()
-    }
-
-    fn ask_for_reset(&self) -> Result {
-        self.lan
-            .request_reset()
-            .inspect(|()| self.reset.set_refused(false))
-            .inspect_err(|_| self.reset.set_refused(true))
     }
 
     /// Returns the transport protocol.

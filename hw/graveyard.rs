@@ -7,7 +7,7 @@
 //! The reset takes the whole RDMA device away, so the graves outlive it: those of a device that went
 //! because of a reset are opened when the function's next control queue is up, which is after it.
 //! The others wait for a later reset, if need be for our own when the module goes: a reset that the
-//! LAN driver begins by itself looks like any other removal from here.
+//! LAN driver begins by itself looks like any other removal from here, as long as the device answers.
 
 use core::{
     mem,

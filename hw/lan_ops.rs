@@ -49,7 +49,7 @@ impl Default for QosParams {
 
 /// The LAN driver's side of the function.
 ///
-/// All but [`LanOps::request_reset`] may sleep.
+/// All but [`LanOps::request_reset`] and [`LanOps::is_unplugged`] may sleep.
 pub(crate) trait LanOps: Send + Sync {
     /// Adds a queue set to the LAN scheduler's tree and returns its node there.
     fn add_qset(&self, qset: Qset) -> Result<u32>;
@@ -60,4 +60,8 @@ pub(crate) trait LanOps: Send + Sync {
     /// Asks for a reset of the function. The LAN driver will remove the RDMA device for it, and
     /// bring it back. `EBUSY` while it is at another reset.
     fn request_reset(&self) -> Result;
+
+    /// Returns whether the LAN driver takes the RDMA device away itself. Says nothing before the
+    /// driver's probe has ended.
+    fn is_unplugged(&self) -> bool;
 }

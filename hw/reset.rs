@@ -7,6 +7,7 @@ use kernel::{
         self,
         Bound, //
     },
+    prelude::*,
     sync::{
         atomic::{
             ordering::{
@@ -23,6 +24,7 @@ use super::{
     cqp::patience::LOOKOUT_PERIOD_MS,
     function::Function,
     graveyard,
+    lan_ops::LanOps,
     periodic::Tick, //
 };
 
@@ -37,17 +39,28 @@ pub(super) struct ResetState<'a> {
     pending: Atomic<bool>,
     /// The LAN driver did not take the request for it.
     refused: Atomic<bool>,
+    /// The function is taken away; it had come up before.
+    leaving: Atomic<bool>,
     parent: &'a device::Device<Bound>,
+    lan: KBox<dyn LanOps + 'a>,
 }
 
 impl<'a> ResetState<'a> {
     /// No reset is pending.
-    pub(super) fn new(parent: &'a device::Device<Bound>) -> Self {
+    pub(super) fn new(parent: &'a device::Device<Bound>, lan: KBox<dyn LanOps + 'a>) -> Self {
         Self {
             pending: Atomic::new(false),
             refused: Atomic::new(false),
+            leaving: Atomic::new(false),
             parent,
+            lan,
         }
+    }
+
+    /// Returns the LAN driver's side.
+    #[inline]
+    pub(super) fn lan(&self) -> &(dyn LanOps + 'a) {
+        &*self.lan
     }
 
     /// Returns whether a reset is pending.
@@ -66,15 +79,42 @@ impl<'a> ResetState<'a> {
         self.refused.load(Relaxed)
     }
 
-    /// Notes whether the LAN driver took a request.
-    pub(super) fn set_refused(&self, refused: bool) {
-        self.refused.store(refused, Relaxed);
+    /// Asks the LAN driver for the reset.
+    pub(super) fn request(&self) -> Result {
+        self.lan
+            .request_reset()
+            .inspect(|()| self.refused.store(false, Relaxed))
+            .inspect_err(|_| self.refused.store(true, Relaxed))
+    }
+
+    /// Notes that the function is taken away.
+    pub(super) fn set_leaving(&self) {
+        self.leaving.store(true, Relaxed);
+    }
+}
+
+impl ResetState<'_> {
+    /// Returns whether the reset that is pending is ahead.
+    fn is_ahead(&self) -> bool {
+        if !self.is_refused() {
+            return true;
+        }
+        if !self.leaving.load(Relaxed) {
+            return false;
+        }
+
+        // The LAN driver takes no request while it is at a reset of its own, for which it takes the
+        // function away first.
+        match self.request() {
+            Err(EBUSY) => self.lan.is_unplugged(),
+            result => result.is_ok(),
+        }
     }
 }
 
 impl Drop for ResetState<'_> {
     fn drop(&mut self) {
-        if self.is_pending() && !self.is_refused() {
+        if self.is_pending() && self.is_ahead() {
             graveyard::expect_reset(self.parent);
         }
     }

@@ -98,6 +98,10 @@ impl LanOps for Lan<'_> {
     fn request_reset(&self) -> Result {
         self.0.request_reset()
     }
+
+    fn is_unplugged(&self) -> bool {
+        self.0.is_unplugged()
+    }
 }
 
 /// Takes a vector for each processor and one for asynchronous events, or as many as there are.
@@ -232,7 +236,8 @@ impl iidc::Driver for Ice {
     }
 
     #[doc(alias = "icrdma_remove")]
-    fn unbind<'bound>(function: iidc::Function<'bound>, _data: Pin<&Self::Data<'bound>>) {
+    fn unbind<'bound>(function: iidc::Function<'bound>, data: Pin<&Self::Data<'bound>>) {
+        data.hw().function().expect_removal();
         // `ice` has said why if it fails, and there is nothing else to be done.
         let _ = function.set_filter(function.vsi(), false);
     }
