@@ -182,8 +182,15 @@ impl<'bound> Bound<'bound> {
                 },
             )?;
 
-        // From here on the LAN driver passes RDMA packets to the device.
-        function.set_filter(function.vsi(), true)?;
+        // From here on the LAN driver passes RDMA packets to the device. Without it what is local works
+        // all the same.
+        if let Err(error) = function.set_filter(function.vsi(), true) {
+            dev_warn!(
+                device,
+                "the LAN driver passes no RDMA packets: {:?}\n",
+                error
+            );
+        }
 
         Ok(Self { registration })
     }
