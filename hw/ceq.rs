@@ -12,6 +12,10 @@ use kernel::{
     sync::{
         Arc,
         SpinLockIrq, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
     }, //
 };
 
@@ -41,8 +45,31 @@ const FORGOTTEN: u32 = u32::MAX;
 /// Greatest number of events that are acted on in one interrupt; the rest is left to a thread.
 const INTERRUPT_BUDGET: usize = 256;
 
-/// A device that is not done with its events after so many turns of the ring is broken.
-const MAX_TURNS: u32 = 64;
+/// A device that is not done with its events after so many turns of the ring, none of which was for
+/// anybody, is broken.
+const MAX_TURNS: usize = 64;
+
+/// Greatest number of events that are acted on in a thread until others get the processor: busy users
+/// can keep the queue from ever being empty.
+const THREAD_BUDGET: usize = 4096;
+
+/// How long they get it.
+const PAUSE: Delta = Delta::from_micros(100);
+
+/// How many events are acted on, and whether one was for somebody.
+struct Budget {
+    events: usize,
+    of_use: bool,
+}
+
+impl Budget {
+    fn of(events: usize) -> Self {
+        Self {
+            events,
+            of_use: false,
+        }
+    }
+}
 
 /// Whether there are events left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,9 +257,9 @@ impl<'a> Ceq<'a> {
     /// at once.
     #[doc(alias = "irdma_process_ceq")]
     #[must_use]
-    fn process(&self, budget: &mut usize) -> Left {
-        while let Some(left) = budget.checked_sub(1) {
-            *budget = left;
+    fn process(&self, budget: &mut Budget) -> Left {
+        while let Some(left) = budget.events.checked_sub(1) {
+            budget.events = left;
 
             let mut state = self.state.lock();
             let Some(cq_id) = self.next(&mut state) else {
@@ -254,6 +281,7 @@ impl<'a> Ceq<'a> {
                 Some(handler) => {
                     self.function.doorbells().ack_cq(cq_id);
                     handler.completed();
+                    budget.of_use = true;
                 }
                 None => self.function.faults().stale_events.count(),
             }
@@ -267,7 +295,7 @@ impl<'a> Ceq<'a> {
     #[doc(alias = "irdma_ceq_handler")]
     #[must_use]
     pub(super) fn interrupt(&self, vector: &Vector<'_>) -> Left {
-        let mut budget = INTERRUPT_BUDGET;
+        let mut budget = Budget::of(INTERRUPT_BUDGET);
 
         if self.process(&mut budget) == Left::Something {
             return Left::Something;
@@ -288,14 +316,22 @@ impl<'a> Ceq<'a> {
         self.process_rest();
     }
 
-    /// Acts on the events until there are none.
+    /// Acts on the events until there are none. May sleep.
     fn process_rest(&self) {
-        for _ in 0..MAX_TURNS {
-            let mut budget = self.ring.words().len();
+        let patience = self.ring.words().len().saturating_mul(MAX_TURNS);
+        let mut useless: usize = 0;
+
+        while useless < patience {
+            let mut budget = Budget::of(THREAD_BUDGET);
 
             if self.process(&mut budget) == Left::Nothing {
                 return;
             }
+            useless = match budget.of_use {
+                true => 0,
+                false => useless.saturating_add(THREAD_BUDGET),
+            };
+            fsleep(PAUSE);
         }
 
         dev_err!(
