@@ -195,7 +195,7 @@ impl Requester {
         let Some(op) = self.ops.get(self.send_op) else {
             return;
         };
-        if op.packets == 0 || !op.started {
+        if !op.started {
             return;
         }
         let at = op.first_psn.add(self.send_packet);
@@ -377,6 +377,11 @@ impl Endpoint {
         }
         if !op.started && !self.may_start(at) {
             return Sent::Blocked;
+        }
+        if op.done {
+            // Sending went back past it; what it did is done.
+            self.requester.send_op += 1;
+            return Sent::More;
         }
         if op.packets == 0 {
             return self.run_local(host, at);

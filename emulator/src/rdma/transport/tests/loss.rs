@@ -129,6 +129,28 @@ fn duplicate_read_is_answered_again() {
 }
 
 #[test]
+fn a_local_operation_is_done_once_though_sending_goes_back() {
+    const FAST: u64 = 0x7701;
+    let mut pair = Pair::rc();
+    pair.a.fill(0, 4096, 3);
+    pair.fate = lose_nth(0, |a, _| a);
+    pair.b.post_receive(&[piece(0x5000, 100)]);
+    pair.b.post_receive(&[piece(0x6000, 100)]);
+    pair.a.post(&send(&[piece(0, 100)]));
+    // All rights, by virtual address.
+    let header = 3 << 62 | 1 << 53 | 0xf << 48 | u64::from(op::FAST_REGISTER) << 32;
+    pair.a.post(&[DATA, 0, 4096, header | FAST]);
+    pair.a.post(&send(&[(DATA + 50, 100, FAST as u32)]));
+    pair.a.ring();
+    pair.settle();
+    pair.assert_clean();
+    let ops: Vec<_> = pair.a.take_completions().iter().map(|c| c.opcode).collect();
+    assert_eq!(ops, [op::SEND, op::FAST_REGISTER, op::SEND]);
+    assert_eq!(pair.b.data(0x5000, 100), pair.a.data(0, 100));
+    assert_eq!(pair.b.data(0x6000, 100), pair.a.data(50, 100));
+}
+
+#[test]
 fn acknowledge_behind_a_lost_read_does_not_complete_it() {
     let mut pair = Pair::rc();
     pair.b.fill(0, 0x1000, 8);
