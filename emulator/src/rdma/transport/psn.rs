@@ -24,6 +24,11 @@ impl Psn {
         Self::new(self.0.wrapping_sub(1))
     }
 
+    /// Numbers from `other` on to `self`, around the circle: 0 to 2^24 - 1.
+    pub(crate) fn since(self, other: Self) -> u32 {
+        self.0.wrapping_sub(other.0) & MASK
+    }
+
     /// How far `self` is ahead of `other`: -2^23 to 2^23 - 1.
     pub(crate) fn ahead_of(self, other: Self) -> i32 {
         ((self.0.wrapping_sub(other.0) << 8) as i32) >> 8
@@ -49,6 +54,10 @@ mod tests {
         assert_eq!(at(0xff_ffff).ahead_of(at(1)), -2);
         assert_eq!(at(0x7f_ffff).ahead_of(at(0)), 0x7f_ffff);
         assert_eq!(at(0x80_0000).ahead_of(at(0)), -0x80_0000);
+        assert_eq!(at(0x80_0000).since(at(0)), 0x80_0000);
+        assert_eq!(at(0).since(at(0x80_0000)), 0x80_0000);
+        assert_eq!(at(1).since(at(0xff_ffff)), 2);
+        assert_eq!(at(0xff_ffff).since(at(0)), 0xff_ffff);
         assert_eq!(at(0xff_ffff).add(2), at(1));
         assert_eq!(at(0).before(), at(0xff_ffff));
     }

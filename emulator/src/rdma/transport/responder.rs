@@ -213,13 +213,14 @@ impl Endpoint {
             }
         } else if packet.bth.ack_request {
             // Soft-RoCE, told of half a message, goes on with a first packet
-            // in its middle; so say no more than was asked.
-            let newest = self.responder.epsn.before();
-            let last = if psn == newest {
-                newest
-            } else {
-                self.responder.complete_psn
-            };
+            // in its middle; so say no more than was asked. Say no less about
+            // the message that is open: a peer whose window is full of packets
+            // that arrived before would not get any further (IBA C9-105).
+            let Responder {
+                epsn, complete_psn, ..
+            } = self.responder;
+            let in_open_message = epsn.since(psn) < epsn.since(complete_psn);
+            let last = if in_open_message { psn } else { complete_psn };
             self.answer(host, last, Syndrome::Ack(0x1f));
         }
     }

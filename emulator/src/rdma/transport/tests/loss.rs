@@ -302,3 +302,26 @@ fn duplicate_in_the_middle_of_a_message() {
     // answered with the last complete message.
     assert_eq!(answers, [first, first + 2, first]);
 }
+
+#[test]
+fn lost_acknowledges_of_half_a_message_do_not_end_it() {
+    // A message that no window holds. The answers to its first part are lost,
+    // and some of those to what is sent again, which the peer has had.
+    const LEN: usize = 500_000;
+    let mut pair = Pair::connected(Service::Rc, 256);
+    pair.a.fill(0, LEN, 7);
+    let mut left = 20;
+    pair.fate = Box::new(move |from_a, _| {
+        if !from_a && left > 0 {
+            left -= 1;
+            return Fate::Lose;
+        }
+        Fate::Pass
+    });
+    pair.a.post(&write(&[piece(0, LEN as u32)], 0x20_0000));
+    pair.a.ring();
+    pair.run();
+    pair.assert_clean();
+    assert_eq!(pair.a.take_completions().len(), 1);
+    assert_eq!(pair.b.data(0x20_0000, LEN), pair.a.data(0, LEN));
+}
