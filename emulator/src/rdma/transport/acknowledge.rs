@@ -18,7 +18,8 @@ impl Endpoint {
         let psn = Psn::new(packet.bth.psn);
         // One that was never sent is a stray; one before the oldest open one
         // an echo of what was sent twice.
-        if psn.ahead_of(self.requester.sent) >= 0 {
+        let echo = psn.ahead_of(self.requester.una) < 0;
+        if !self.requester.is_open(psn) && !echo {
             host.count(Counter::Dropped);
             return;
         }

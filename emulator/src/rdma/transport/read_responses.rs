@@ -4,6 +4,7 @@
 //! A READ may be long, so its responses are sent in bursts: the state is kept
 //! and the rest follows when the frames sent so far are on their way.
 
+use super::responder::Responder;
 use super::{Access, Endpoint, Event, Host, Psn, Right, Source};
 use crate::rdma::packet::{Aeth, Ext, Opcode, Reth, Syndrome};
 
@@ -56,12 +57,13 @@ impl Endpoint {
     /// longer known, or asks for other memory, is not answered (IBA 9.7.5.1.2).
     pub(super) fn replay_read<H: Host>(&mut self, host: &mut H, psn: Psn, reth: &Reth) {
         let mtu = self.mtu() as u32;
-        let known = self.responder.replays.iter().find(|replay| {
-            let skipped = psn.ahead_of(replay.first_psn);
-            if skipped < 0 || skipped as u32 >= replay.packets {
+        // The newest first: sequence numbers of an old one may be in use again.
+        let known = self.responder.replays.iter().rev().find(|replay| {
+            let skipped = psn.since(replay.first_psn);
+            if skipped >= replay.packets {
                 return false;
             }
-            let bytes = (skipped as u32).saturating_mul(mtu);
+            let bytes = skipped.saturating_mul(mtu);
             let old = &replay.reth;
             reth.rkey == old.rkey
                 && reth.address == old.address.wrapping_add(u64::from(bytes))
@@ -71,8 +73,9 @@ impl Endpoint {
             return;
         }
         // The rest of the first answer would only repeat what now comes.
-        let reads = &mut self.responder.reads;
-        reads.retain(|job| job.first_psn.add(job.packets).ahead_of(psn) <= 0);
+        let Responder { reads, epsn, .. } = &mut self.responder;
+        let age = epsn.since(psn);
+        reads.retain(|job| epsn.since(job.first_psn.add(job.packets)) >= age);
         let job = ReadJob {
             first_psn: psn,
             packets: reth.length.div_ceil(mtu).max(1),

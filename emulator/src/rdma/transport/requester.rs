@@ -19,6 +19,11 @@ const NARROWEST: i32 = 16;
 /// The longest message (IBA 9.7.8), bytes.
 const MAX_MESSAGE: u64 = 1 << 31;
 
+/// Sequence numbers that may be open at once: half of all, so that an old one
+/// is told from a new one. The longest READ in the smallest packets takes
+/// just so many.
+const MAX_OPEN: u32 = 1 << 23;
+
 /// What must be over before an entry begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fence {
@@ -150,8 +155,22 @@ impl Requester {
     }
 
     pub(super) fn restart_timer(&mut self, now: u64, rto_min: u8) {
-        let waiting = self.sent.ahead_of(self.una) > 0;
+        let waiting = self.open_before(self.sent) > 0;
         self.retry_at = waiting.then(|| now + self.round_trip.retry_time(rto_min, self.retries));
+    }
+
+    /// How many open sequence numbers are in front of `psn`: 0 to [`MAX_OPEN`].
+    fn open_before(&self, psn: Psn) -> u32 {
+        match psn.since(self.una) {
+            // It is older than all of them.
+            behind if behind > MAX_OPEN => 0,
+            ahead => ahead,
+        }
+    }
+
+    /// Whether `psn` was sent and waits for an answer.
+    pub(super) fn is_open(&self, psn: Psn) -> bool {
+        psn.since(self.una) < self.open_before(self.sent)
     }
 
     /// `packets` more have arrived: the path may bear more.
@@ -161,7 +180,7 @@ impl Requester {
 
     /// Something was lost: half of what was under way is what the path bears.
     fn narrow(&mut self) {
-        let under_way = self.sent.ahead_of(self.una);
+        let under_way = self.open_before(self.sent) as i32;
         self.bears = (self.bears.min(under_way) / 2).max(NARROWEST);
     }
 
@@ -410,22 +429,19 @@ impl Endpoint {
         requester.retry_at = None;
         let op = &mut requester.ops[at];
         op.started = true;
-        let next = if read {
-            op.last_psn().add(1)
-        } else {
-            psn.add(1)
-        };
-        if next.ahead_of(requester.sent) > 0 {
+        let (packets, last_psn) = (op.packets, op.last_psn());
+        let next = if read { last_psn } else { psn }.add(1);
+        if requester.open_before(next) > requester.open_before(requester.sent) {
             requester.sent = next;
             // Its answer comes without being asked for, or it is the last.
-            if requester.timed.is_none() && (read || requester.send_packet + 1 == op.packets) {
+            if requester.timed.is_none() && (read || requester.send_packet + 1 == packets) {
                 requester.timed = Some((next.before(), host.now()));
             }
         } else {
             host.count(Counter::Retransmits);
         }
         requester.send_packet += 1;
-        if read || requester.send_packet == op.packets {
+        if read || requester.send_packet == packets {
             requester.send_op += 1;
             requester.send_packet = 0;
         }
@@ -456,12 +472,12 @@ impl Endpoint {
     }
 
     fn window_open(&self, psn: Psn, read: bool, packets: u32) -> bool {
-        let under_way = psn.ahead_of(self.requester.una);
+        let under_way = self.requester.open_before(psn);
         if read {
             // A request is one packet; only the number space bounds it.
-            under_way as i64 + i64::from(packets) < 1 << 23 || under_way == 0
+            under_way + packets <= MAX_OPEN
         } else {
-            under_way < self.window()
+            under_way < self.window() as u32
         }
     }
 

@@ -7,3 +7,4 @@ mod errors;
 mod loss;
 mod messages;
 pub(in crate::rdma) mod rig;
+mod sequence;
