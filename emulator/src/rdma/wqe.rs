@@ -14,10 +14,16 @@ pub use decode::{decode_rq, decode_sq};
 pub const QUANTUM: usize = 32;
 /// The most quanta of one entry.
 pub const MAX_QUANTA: usize = 8;
-/// The most fragments of one entry (one in the first quantum, two in each other).
-pub const MAX_FRAGMENTS: usize = 2 * MAX_QUANTA - 1;
-/// The most inline bytes that the layout can hold.
-pub const MAX_INLINE: usize = 8 + 31 * (MAX_QUANTA - 1);
+/// Quanta of a send queue that the device fetches together, from a multiple of
+/// it on: no entry crosses its end (max_hw_sq_chunk of the stock driver, which
+/// fills up with NOPs).
+pub const CHUNK: usize = 8;
+/// The most fragments of one entry, empty ones among them (max_hw_wq_frags):
+/// fewer than the layout can hold.
+pub const MAX_FRAGMENTS: usize = 13;
+/// The most inline bytes of one entry (max_hw_inline): fewer than the layout
+/// can hold.
+pub const MAX_INLINE: usize = 101;
 
 /// Opcodes of the send queue.
 #[rustfmt::skip]
@@ -217,7 +223,11 @@ pub enum WqeError {
     Reserved(u64),
     /// The entry runs over the end of the ring or the receive entry's size.
     Overrun,
+    /// The entry crosses the end of a [`CHUNK`].
+    Chunk,
     InlineLength(u8),
+    /// More than [`MAX_FRAGMENTS`].
+    TooManyFragments,
     Parameter(&'static str),
 }
 

@@ -8,7 +8,7 @@
 
 use super::{Endpoint, Host, Queue};
 use crate::rdma::wqe::{decode_rq, decode_sq, Header, RecvWqe, SendWqe, WqeError};
-use crate::rdma::wqe::{MAX_QUANTA, QUANTUM};
+use crate::rdma::wqe::{CHUNK, MAX_QUANTA, QUANTUM};
 
 /// A place in a work queue, in quanta, and the valid bit expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,11 @@ impl Endpoint {
                     return None;
                 }
             }
-            decode_sq(&bytes[..quanta * QUANTUM])
+            if index as usize % CHUNK + quanta > CHUNK {
+                Err(WqeError::Chunk)
+            } else {
+                decode_sq(&bytes[..quanta * QUANTUM])
+            }
         };
         let length = if fits { quanta } else { 1 };
         host.trace_wqe(self.number, Queue::Send, index, &bytes[..length * QUANTUM]);

@@ -2,7 +2,7 @@
 //! From the bytes of an entry to what it asks for.
 
 use super::{op, BindWindow, Data, FastRegister, Fragment, Fragments, Header};
-use super::{RecvWqe, SendWqe, Work, WqeError, MAX_INLINE, MAX_QUANTA, QUANTUM};
+use super::{RecvWqe, SendWqe, Work, WqeError, MAX_FRAGMENTS, MAX_INLINE, MAX_QUANTA, QUANTUM};
 
 const SIGNALED: u64 = 1 << 62;
 const LOCAL_FENCE: u64 = 1 << 61;
@@ -49,7 +49,8 @@ fn check_polarity(bytes: &[u8], quanta: usize, polarity: bool) -> Result<(), Wqe
 }
 
 /// The fragments of `bytes`; the first is left out where the place holds
-/// immediate data. Each fragment carries the valid bit as well.
+/// immediate data. Each fragment carries the valid bit as well. An even number
+/// is filled up with one that is all zero.
 fn fragments(
     bytes: &[u8],
     quanta: usize,
@@ -57,6 +58,7 @@ fn fragments(
     polarity: bool,
 ) -> Result<Fragments, WqeError> {
     let mut list = Fragments::EMPTY;
+    let mut places = 0;
     let mut add = |index: usize, quantum: usize| -> Result<(), WqeError> {
         let (fragment, valid) = fragment(bytes, index);
         if valid != polarity {
@@ -64,7 +66,11 @@ fn fragments(
                 quantum: quantum as u8,
             });
         }
-        list.push(fragment);
+        places += 1;
+        let fits = places <= MAX_FRAGMENTS || fragment == Fragment::default();
+        if !fits || !list.push(fragment) {
+            return Err(WqeError::TooManyFragments);
+        }
         Ok(())
     };
     if !skip_first {

@@ -166,7 +166,7 @@ fn inline_wqe(len: usize, polarity: bool) -> Vec<u8> {
 #[test]
 fn inline_lengths() {
     for polarity in [true, false] {
-        for len in 0..=MAX_INLINE {
+        for len in 0..=101 {
             let wqe = inline_wqe(len, polarity);
             let got = decode_sq(&wqe).unwrap();
             assert_eq!(usize::from(got.quanta) * 32, wqe.len(), "length {len}");
@@ -187,8 +187,12 @@ fn inline_lengths() {
     let mut wqe = inline_wqe(101, true);
     wqe[64 + 31] = 0;
     assert_eq!(decode_sq(&wqe), Err(WqeError::Polarity { quantum: 2 }));
-    // More inline bytes than eight quanta hold.
-    let mut wqe = inline_wqe(MAX_INLINE, true);
+    // More than the device takes, and more than eight quanta hold.
+    for len in [102, 103, 132, 133, 225] {
+        let wqe = inline_wqe(len, true);
+        assert_eq!(decode_sq(&wqe), Err(WqeError::InlineLength(len as u8)));
+    }
+    let mut wqe = inline_wqe(225, true);
     wqe[30] = 226;
     wqe.resize(9 * 32, 0);
     assert_eq!(decode_sq(&wqe), Err(WqeError::Overrun));
@@ -312,4 +316,70 @@ fn receive_entries() {
         Err(WqeError::Reserved(1 << 62))
     );
     assert_eq!(decode_rq(&wqe[..32]), Err(WqeError::Overrun));
+}
+
+/// The quads of an entry with fragments 1, 2, ... `count`, laid out as a driver
+/// does it: an even number of places is filled up with an empty one.
+fn many_fragments(count: u64, imm: bool, header: u64) -> Vec<u64> {
+    let skip = u64::from(imm);
+    let more = (count + skip - 1).next_multiple_of(2);
+    let mut quads = vec![0; 4 * (1 + more as usize / 2)];
+    for place in skip..=more {
+        let at = if place == 0 {
+            0
+        } else {
+            2 + 2 * place as usize
+        };
+        let n = place + 1 - skip;
+        if n <= count {
+            quads[at] = n << 12;
+            quads[at + 1] = n << 32 | 0x500;
+        }
+        quads[at + 1] |= VALID;
+    }
+    quads[3] |= VALID | more << 38 | skip << 47 | header;
+    quads
+}
+
+#[test]
+fn at_most_thirteen_fragments() {
+    const SEND: u64 = 3 << 32;
+    const READ: u64 = 1 << 32;
+    for (imm, header) in [(false, SEND), (true, SEND), (false, READ)] {
+        for count in 1..=13 {
+            let got = decode_sq(&bytes(&many_fragments(count, imm, header))).unwrap();
+            let list = match got.work {
+                Work::Read { into, .. } => into,
+                Work::Send {
+                    data: Data::Fragments(list),
+                    ..
+                } => list,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(list.as_slice().len() as u64, count);
+            assert_eq!(list.total(), (1..=count).sum::<u64>());
+        }
+        let quads = many_fragments(14, imm, header);
+        assert_eq!(decode_sq(&bytes(&quads)), Err(WqeError::TooManyFragments));
+    }
+    for count in 1..=13 {
+        let got = decode_rq(&bytes(&many_fragments(count, false, 0))).unwrap();
+        assert_eq!(got.fragments.as_slice().len() as u64, count);
+    }
+    // A fragment of no bytes counts, unless it is all zero.
+    let mut quads = many_fragments(14, false, 0);
+    for length in [14, 0] {
+        quads[28] = 0x1000;
+        quads[29] = VALID | length << 32;
+        assert_eq!(decode_rq(&bytes(&quads)), Err(WqeError::TooManyFragments));
+    }
+    quads[28] = 0;
+    assert_eq!(
+        decode_rq(&bytes(&quads))
+            .unwrap()
+            .fragments
+            .as_slice()
+            .len(),
+        13
+    );
 }

@@ -259,6 +259,15 @@ fn bad_entries_are_violations() {
             vec![0, valid, 0, valid | 3 << 32 | 2 << 38, 0, valid, 0, 0],
             0x20c,
         ),
+        // Fourteen fragments, and 102 bytes of inline data.
+        (send(&[piece(0, 1); 14]), 0x20b),
+        (
+            [0, 0, 0, valid | 1 << 57 | 102 << 48 | 3 << 32]
+                .into_iter()
+                .chain([0, 0, 0, valid].repeat(4))
+                .collect(),
+            0x20b,
+        ),
     ] {
         let mut pair = Pair::rc();
         pair.a.post(&quads);
@@ -277,6 +286,29 @@ fn bad_entries_are_violations() {
     pair.a.post(&read(&[piece(0, 1)], 0));
     pair.a.ring();
     assert_eq!(pair.a.device.events, [sq(0x205, 0)]);
+}
+
+#[test]
+fn entries_do_not_cross_the_end_of_a_chunk() {
+    let two = send(&[piece(0, 10), piece(10, 10)]);
+    for (in_front, crosses) in [(6, false), (7, true), (8, false)] {
+        let mut pair = Pair::rc();
+        pair.b.post_receive(&[piece(0, 100)]);
+        for _ in 0..in_front {
+            pair.a.post(&write(&[piece(0, 1)], 0));
+        }
+        let index = pair.a.post_one(&two);
+        pair.a.ring();
+        pair.settle();
+        if crosses {
+            assert_eq!(pair.a.device.events, [sq(0x20b, index)]);
+            assert_eq!(pair.a.device.violations.len(), 1);
+            assert_eq!(pair.a.take_completions().len(), in_front);
+        } else {
+            pair.assert_clean();
+            assert_eq!(pair.a.take_completions().len(), in_front + 1);
+        }
+    }
 }
 
 #[test]

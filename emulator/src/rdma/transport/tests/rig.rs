@@ -246,7 +246,8 @@ impl Node {
         self.post_one(quads)
     }
 
-    fn post_one(&mut self, quads: &[u64]) -> u32 {
+    /// Posts an entry where the last one ended, whether it may lie there or not.
+    pub(crate) fn post_one(&mut self, quads: &[u64]) -> u32 {
         let index = self.sq_head;
         let mut quads = quads.to_vec();
         if !self.sq_valid {
