@@ -134,12 +134,38 @@ fn what_a_datagram_queue_must_not() {
         assert!(pair.a.take_completions().is_empty());
         assert!(pair.log.is_empty());
     }
-    // Too short a receive ends the receiver.
+}
+
+#[test]
+fn a_datagram_too_long_for_the_receive_is_dropped() {
     let mut pair = pair();
-    pair.b.post_receive(&[piece(0, 49)]);
+    let receive = pair.b.post_receive(&[piece(0, 49)]);
+    for len in [10, 9] {
+        pair.a.post(&datagram(&[piece(0, len)], None, QKEY));
+    }
+    pair.a.ring();
+    pair.settle();
+    pair.assert_clean();
+    assert_eq!(pair.b.device.counter(Counter::Dropped), 1);
+    // The second one finds the receive.
+    let got = pair.b.take_completions();
+    assert_eq!(got.len(), 1);
+    assert_eq!((got[0].wqe_index, got[0].length), (receive, 49));
+}
+
+#[test]
+fn a_receive_that_cannot_be_used_ends_the_receiver() {
+    let mut pair = pair();
+    let index = pair.b.post_receive(&[(DATA, 100, 0x99)]);
     pair.a.post(&datagram(&[piece(0, 10)], None, QKEY));
     pair.a.ring();
     pair.settle();
-    assert_eq!(pair.b.device.events[0].code, 0x303);
-    assert_eq!(pair.b.device.events[0].source, Source::ReceiveQueue);
+    assert_eq!(
+        pair.b.device.events,
+        [Event {
+            code: 0x103,
+            source: Source::ReceiveQueue,
+            wqe_index: index
+        }]
+    );
 }
