@@ -10,6 +10,7 @@ pub(crate) mod code {
     pub(crate) const MWBIND_BIND_DISABLED: u16         = 0x011b;
     pub(crate) const PRIV_OPERATION_DENIED: u16        = 0x011c;
     pub(crate) const DATAGRAM_TOO_LONG: u16            = 0x0132;
+    pub(crate) const DATAGRAM_BAD_PD: u16              = 0x0133;
     pub(crate) const READ_WHILE_ORD_ZERO: u16          = 0x0205;
     pub(crate) const READ_QUEUE_FULL: u16              = 0x0207;
     pub(crate) const INVALID_REQUEST: u16              = 0x0208;

@@ -37,7 +37,7 @@ impl Endpoint {
         }
         let handle = host.address_handle(ah).ok_or(code::INVALID_AH_ENTRY)?;
         if handle.pd != self.context.pd {
-            return Err(code::INVALID_AH_ENTRY);
+            return Err(code::DATAGRAM_BAD_PD);
         }
         let path = Path {
             src_port: self.context.source_port,

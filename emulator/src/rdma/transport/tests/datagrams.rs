@@ -118,8 +118,13 @@ fn what_a_datagram_queue_must_not() {
         (write(&[piece(0, 1)], 0), 0x20a),
         (read(&[piece(0, 1)], 0), 0x20a),
         (entry(op::SEND, &[piece(0, 1)], None, 6, 0), 0x406),
+        // The handle of another protection domain.
+        (entry(op::SEND, &[piece(0, 1)], None, 7, 0), 0x133),
     ] {
         let mut pair = pair();
+        let path = datagram_path(1, 2);
+        let foreign = AddressHandle { pd: 4, path };
+        pair.a.device.handles.insert(7, foreign);
         let index = pair.a.post(&quads);
         pair.a.ring();
         pair.settle();
