@@ -57,6 +57,12 @@ pub(crate) struct ArpEntry {
     pub reach_max: u32,
 }
 
+/// The VLAN that a tag names. Id 0 is none: the tag carries a priority only
+/// (802.1Q).
+pub(crate) fn vlan_id(tag: Option<u16>) -> Option<u16> {
+    tag.map(|tag| tag & 0xfff).filter(|id| *id != 0)
+}
+
 /// Queue pairs of a group at most.
 pub(crate) const GROUP_MEMBERS: usize = 8;
 

@@ -24,6 +24,7 @@ pub(crate) use endpoint::{Endpoint, Service};
 pub(crate) use events::{Event, Source};
 pub(crate) use host::{Access, Completion, Counter, DatagramSource, Host, Owner, Queue, Right};
 
+use super::ah::vlan_id;
 use super::qp::{QpState as State, QpType};
 use super::stats;
 use super::Rdma;
@@ -170,11 +171,11 @@ fn takes_without_icrc(rdma: &Rdma, id: u32) -> bool {
 
 /// The members of the packet's multicast group.
 fn members(rdma: &Rdma, packet: &Packet<'_>) -> Vec<u32> {
-    let vlan = packet.path.vlan.map(|tag| tag & 0xfff);
+    let vlan = vlan_id(packet.path.vlan);
     let group = rdma
         .mcast
         .values()
-        .find(|group| group.ip == packet.path.dst_ip && group.vlan.map(|tag| tag & 0xfff) == vlan);
+        .find(|group| group.ip == packet.path.dst_ip && vlan_id(group.vlan) == vlan);
     match group {
         Some(group) if packet.bth.dest_qp == MULTICAST_QP => {
             group.members.iter().map(|member| member.qp_id).collect()

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::super::ah::{Ah, ArpEntry, Group, GROUP_MEMBERS};
+use super::super::ah::{vlan_id, Ah, ArpEntry, Group, GROUP_MEMBERS};
 use super::super::fpm::Object;
 use super::super::layout::wqe;
 use super::super::qp::QpType;
@@ -94,7 +94,7 @@ pub(super) fn create_or_modify_group(
     let twin = rdma
         .mcast
         .values()
-        .find(|g| g.index != index && g.ip == group.ip && g.vlan == group.vlan);
+        .find(|g| g.index != index && g.ip == group.ip && vlan_id(g.vlan) == vlan_id(group.vlan));
     if let Some(twin) = twin {
         let text = format!("multicast group {index} is the same as {}", twin.index);
         c.violation(cx, text);

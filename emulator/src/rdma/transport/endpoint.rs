@@ -241,7 +241,8 @@ impl Endpoint {
     /// A17.9), not more often than the interval.
     fn notify_congestion<H: Host>(&mut self, host: &mut H, packet: &Packet<'_>) {
         host.count(Counter::CongestionMarked);
-        if host.now() < self.next_cnp {
+        // What came to a group cannot be answered: it has no address of ours.
+        if packet.path.dst_ip.is_multicast() || host.now() < self.next_cnp {
             return;
         }
         self.next_cnp = host.now() + timers::CNP_INTERVAL;

@@ -6,5 +6,6 @@ mod device;
 mod errors;
 mod loss;
 mod messages;
+mod multicast;
 pub(in crate::rdma) mod rig;
 mod sequence;

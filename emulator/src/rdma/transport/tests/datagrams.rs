@@ -86,6 +86,29 @@ fn ipv6_datagram_has_its_header() {
 }
 
 #[test]
+fn congestion_on_the_way_to_a_group_is_not_notified() {
+    for (dst_ip, notified) in [([10, 0, 0, 2], 1), ([224, 1, 2, 3], 0)] {
+        let mut pair = pair();
+        let path = crate::rdma::packet::Path {
+            dst_ip: IpAddr::from(dst_ip),
+            traffic_class: 3,
+            ..datagram_path(1, 2)
+        };
+        pair.a
+            .device
+            .handles
+            .insert(5, AddressHandle { pd: 5, path });
+        pair.b.post_receive(&[piece(0, 100)]);
+        pair.a.post(&datagram(&[piece(0, 9)], None, QKEY));
+        pair.a.ring();
+        pair.settle();
+        assert_eq!(pair.b.take_completions().len(), 1);
+        assert_eq!(pair.b.device.counter(Counter::CongestionMarked), 1);
+        assert_eq!(pair.b.device.counter(Counter::CnpSent), notified);
+    }
+}
+
+#[test]
 fn keys_and_missing_receives_drop_quietly() {
     let mut pair = pair();
     pair.a.post(&datagram(&[piece(0, 10)], None, QKEY));

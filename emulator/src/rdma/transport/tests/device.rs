@@ -7,7 +7,7 @@ use crate::rdma::testbench::{Driver, Queue, Rings};
 use crate::rdma::wqe::op;
 
 const RC: u64 = 3;
-const UD: u64 = 4;
+pub(super) const UD: u64 = 4;
 const CQ: u32 = 3;
 const STAG: u32 = 0x0000_2105;
 const VA: u64 = 0x7f00_0000_0000;
@@ -15,8 +15,8 @@ const LEN: u64 = 1 << 20;
 const SQ_DOORBELL: u32 = 0x50_4400;
 
 /// One function with a queue pair, a completion queue and a region.
-struct Port {
-    driver: Driver,
+pub(super) struct Port {
+    pub(super) driver: Driver,
     cq: Queue,
     cq_head: u32,
     rings: Rings,
@@ -28,7 +28,7 @@ struct Port {
 
 /// A completion as the driver reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+pub(super) struct Entry {
     words: [u64; 4],
 }
 
@@ -52,7 +52,7 @@ impl Entry {
 
 impl Port {
     /// Node `me` of 10.0.0.x whose queue pair talks to number `dest` at `peer`.
-    fn new(me: u8, peer: u8, kind: u64, qp: u32, dest: u32) -> Self {
+    pub(super) fn new(me: u8, peer: u8, kind: u64, qp: u32, dest: u32) -> Self {
         let mut driver = Driver::probed();
         driver.bench.port.mac = [2, 0, 0, 0, 0, me];
         let cq = driver.create_cq(CQ, 64);
@@ -88,7 +88,7 @@ impl Port {
         self.driver.put(rings.context, &words);
     }
 
-    fn post(&mut self, quads: &[u64]) -> u64 {
+    pub(super) fn post(&mut self, quads: &[u64]) -> u64 {
         let index = self.sq_head;
         assert!(index + quads.len() as u64 / 4 <= 64);
         self.driver.put(self.rings.sq + index * 32, quads);
@@ -96,12 +96,12 @@ impl Port {
         index
     }
 
-    fn ring(&mut self) {
+    pub(super) fn ring(&mut self) {
         let qp = self.qp;
         self.driver.write_register(SQ_DOORBELL, qp);
     }
 
-    fn receive(&mut self, offset: u64, len: u64) {
+    pub(super) fn receive(&mut self, offset: u64, len: u64) {
         let quads = [
             VA + offset,
             1 << 63 | len << 32 | u64::from(STAG),
@@ -112,7 +112,7 @@ impl Port {
         self.rq_head += 1;
     }
 
-    fn poll(&mut self) -> Option<Entry> {
+    pub(super) fn poll(&mut self) -> Option<Entry> {
         let at = self.cq.ring + u64::from(self.cq_head) * 32;
         let header = self.driver.peek(at + 24);
         if header >> 63 == 0 {
@@ -146,7 +146,7 @@ impl Port {
 }
 
 /// Carries frames both ways until the wire is quiet.
-fn carry(a: &mut Port, b: &mut Port) -> usize {
+pub(super) fn carry(a: &mut Port, b: &mut Port) -> usize {
     let mut count = 0;
     loop {
         let from_a = std::mem::take(&mut a.driver.bench.frames);
@@ -175,7 +175,7 @@ fn carry(a: &mut Port, b: &mut Port) -> usize {
     }
 }
 
-fn piece(offset: u64, len: u32) -> (u64, u32, u32) {
+pub(super) fn piece(offset: u64, len: u32) -> (u64, u32, u32) {
     (VA + offset, len, STAG)
 }
 
