@@ -47,6 +47,9 @@ pub struct PortState {
     pub pf_id: u8,
     /// The port's factory MAC address.
     pub mac: [u8; 6],
+    /// The unicast addresses whose frames the switch gives to the protocol
+    /// engine: what the driver's rules say, whatever the factory address is.
+    pub addresses: Vec<[u8; 6]>,
     /// Whether the link is up.
     pub link_up: bool,
     /// The largest Ethernet frame the link takes, without checksum, bytes.

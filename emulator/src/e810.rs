@@ -19,7 +19,7 @@ use adminq::link::Link;
 use adminq::package::Package;
 use adminq::resources::Resources;
 use adminq::sched::Scheduler;
-use adminq::switch::Switch;
+use adminq::switch::{Lookup, Switch};
 use adminq::AdminQueue;
 use lan::rx::{status, Incoming, Outcome};
 use lan::{filter, offload, packet, rss, Lan};
@@ -139,6 +139,26 @@ impl E810 {
         self.rdma.reset();
         cx.interrupts.reset();
         cx.frames.clear();
+        self.publish_addresses(cx);
+    }
+
+    /// Tells the RDMA half its unicast addresses: those that rules forward to
+    /// a VSI with the protocol engine. A driver moves the rule when the port
+    /// gets another address.
+    fn publish_addresses(&self, cx: &mut Context<'_>) {
+        let own = &mut cx.port.addresses;
+        own.clear();
+        for (number, _) in self.switch.vsis().filter(|(_, vsi)| vsi.protocol_engine()) {
+            for rule in self.switch.receive_rules() {
+                let by_address = matches!(rule.lookup, Lookup::Mac | Lookup::MacVlan);
+                let [first, b, c, d, e, f, ..] = rule.header;
+                let address = [first, b, c, d, e, f];
+                let new = first & 1 == 0 && !own.contains(&address);
+                if by_address && new && self.switch.reaches(rule, number) {
+                    own.push(address);
+                }
+            }
+        }
     }
 
     /// GLGEN_RTRIG was written.
@@ -220,6 +240,7 @@ impl E810 {
                 }
                 if part == regs::Part::Tail && self.admin.send.enabled() {
                     self.run_admin_queue(cx);
+                    self.publish_addresses(cx);
                 }
             }
             Active::EventQueue(part) => self.admin.event.write(part, value),

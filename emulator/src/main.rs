@@ -151,6 +151,7 @@ impl NicSpec {
             mac: self
                 .mac
                 .unwrap_or([0x02, 0x15, 0x92, 0, 0, index as u8 + 1]),
+            addresses: vec![],
             link_up: true,
             max_frame: 9728,
             vsis: vec![],

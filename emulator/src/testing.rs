@@ -78,6 +78,7 @@ impl Bench {
                 index: 0,
                 pf_id: 0,
                 mac: [0x02, 0, 0, 0, 0, 1],
+                addresses: vec![[0x02, 0, 0, 0, 0, 1]],
                 link_up: true,
                 max_frame: 9728,
                 vsis: vec![1],

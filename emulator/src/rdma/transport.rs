@@ -125,7 +125,8 @@ pub(crate) fn receive(rdma: &mut Rdma, cx: &mut Context<'_>, frame: &[u8]) -> bo
         return false;
     }
     let dest = frame.get(..6).unwrap_or(&[]);
-    if dest.first().is_some_and(|b| b & 1 == 0) && dest != cx.port.mac {
+    let unicast = dest.first().is_some_and(|b| b & 1 == 0);
+    if unicast && !cx.port.addresses.iter().any(|own| own == dest) {
         return false;
     }
     deliver(rdma, cx, frame, false);

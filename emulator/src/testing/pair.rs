@@ -303,15 +303,20 @@ impl Pair {
         let mac = self.machine.port(port).expect("port").mac;
         // Frames to its address, to groups and to all.
         for (recipe, address) in [(1u16, mac), (3, [1, 0, 0, 0, 0, 0]), (3, [0xff; 6])] {
-            let mut rule = [0; 32];
-            rule[4..6].copy_from_slice(&recipe.to_le_bytes());
-            rule[8..12].copy_from_slice(&(1u32 << 4 | 1 << 17).to_le_bytes());
-            rule[14..16].copy_from_slice(&16u16.to_le_bytes());
-            rule[16..22].copy_from_slice(&address);
-            assert_eq!(self.admin(port, 0x02a0, &[1, 0], &rule), 0);
+            self.add_rule(port, recipe, address);
         }
         self.bring_up_tx(port);
         self.bring_up_rx(port);
+    }
+
+    /// Adds a rule that gives frames to `address` to VSI 1.
+    fn add_rule(&mut self, port: usize, recipe: u16, address: [u8; 6]) {
+        let mut rule = [0; 32];
+        rule[4..6].copy_from_slice(&recipe.to_le_bytes());
+        rule[8..12].copy_from_slice(&(1u32 << 4 | 1 << 17).to_le_bytes());
+        rule[14..16].copy_from_slice(&16u16.to_le_bytes());
+        rule[16..22].copy_from_slice(&address);
+        assert_eq!(self.admin(port, 0x02a0, &[1, 0], &rule), 0);
     }
 
     fn bring_up_tx(&mut self, port: usize) {
@@ -377,6 +382,7 @@ fn bring_up(machine: &mut Machine, me: u8, qps: u32, mtu: u16) -> Port {
     let count = (FIRST_QP + qps).next_power_of_two().max(64);
     let mut driver = Driver::sized(count);
     driver.bench.port.mac = [2, 0, 0, 0, 0, me];
+    driver.bench.port.addresses = vec![];
     driver.bench.port.vsis = vec![1];
     let cq = driver.create_cq(CQ, CQ_ENTRIES);
     let data = driver.alloc(LEN, 4096);
@@ -590,6 +596,25 @@ mod tests {
             assert_eq!(events(&mut pair, 0), [0x20d]);
             assert_eq!(pair.machine.violations().all(), []);
         }
+    }
+
+    #[test]
+    fn the_addresses_are_what_the_rules_say() {
+        const MOVED: [u8; 6] = [2, 0, 0, 0, 7, 7];
+        let mut pair = Pair::new(1, 1024, Trace::off());
+        let own = |pair: &Pair| pair.machine.port(1).unwrap().addresses.clone();
+        assert_eq!(own(&pair), [[2, 0, 0, 0, 0, 2]]);
+        pair.add_rule(1, 1, MOVED);
+        assert_eq!(own(&pair), [[2, 0, 0, 0, 0, 2], MOVED]);
+        // The rule of the factory address is the oldest: number 0.
+        assert_eq!(pair.admin(1, 0x02a2, &[1, 0], &[0; 16]), 0);
+        assert_eq!(own(&pair), [MOVED]);
+        // Frames to all of one class are no frames to an address.
+        pair.add_rule(1, 3, [2, 0, 0, 0, 0, 2]);
+        assert_eq!(own(&pair), [MOVED]);
+        pair.write_named(1, "PFGEN_CTRL", 0, 1);
+        assert!(own(&pair).is_empty());
+        assert_eq!(pair.machine.violations().all(), []);
     }
 
     #[test]

@@ -292,7 +292,8 @@ impl Host for Device<'_, '_> {
     fn transmit(&mut self, frame: Vec<u8>) {
         self.count_sent(&frame);
         let (dest, source) = (frame.get(..6), frame.get(6..12));
-        let local = dest == source || dest == Some(&self.cx.port.mac);
+        let own = &self.cx.port.addresses;
+        let local = dest == source || own.iter().any(|own| dest == Some(own));
         let group = frame.first().is_some_and(|byte| byte & 1 != 0);
         if local || group {
             if group {

@@ -54,7 +54,7 @@ impl Port {
     /// Node `me` of 10.0.0.x whose queue pair talks to number `dest` at `peer`.
     pub(super) fn new(me: u8, peer: u8, kind: u64, qp: u32, dest: u32) -> Self {
         let mut driver = Driver::probed();
-        driver.bench.port.mac = [2, 0, 0, 0, 0, me];
+        driver.bench.port.addresses = vec![[2, 0, 0, 0, 0, me]];
         let cq = driver.create_cq(CQ, 64);
         let data = driver.alloc(LEN, 4096);
         driver.register(STAG, VA, data, LEN, 0xf);
@@ -390,6 +390,10 @@ fn frames_of_others_and_broken_ones() {
     let mut other = frame.clone();
     other[5] = 9;
     assert!(!b.driver.with(|rdma, cx| rdma.receive(cx, &other)));
+    // The switch's rules say which addresses are the port's own.
+    let own = std::mem::take(&mut b.driver.bench.port.addresses);
+    assert!(!b.driver.with(|rdma, cx| rdma.receive(cx, &frame)));
+    b.driver.bench.port.addresses = own;
     let mut bad = frame.clone();
     let last = bad.len() - 1;
     bad[last] ^= 1;
