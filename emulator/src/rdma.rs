@@ -354,8 +354,14 @@ impl Rdma {
     /// Adds to a counter of the function and of the statistics instance, if the queue pair names one.
     pub(crate) fn count(&mut self, instance: Option<u8>, counter: stats::Counter, amount: u64) {
         self.stats.add(counter, amount);
-        let instance = instance.and_then(|index| self.stats_instances.get_mut(&u32::from(index)));
-        if let Some(stats) = instance {
+        if let Some(instance) = instance {
+            self.count_in_instance(instance, counter, amount);
+        }
+    }
+
+    /// Adds to a counter of a statistics instance, if it was allocated, and not to the function's.
+    pub(crate) fn count_in_instance(&mut self, instance: u8, counter: stats::Counter, amount: u64) {
+        if let Some(stats) = self.stats_instances.get_mut(&u32::from(instance)) {
             stats.add(counter, amount);
         }
     }

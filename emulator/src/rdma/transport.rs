@@ -145,19 +145,20 @@ fn deliver(rdma: &mut Rdma, cx: &mut Context<'_>, frame: &[u8], looped: bool) {
         },
         Err(_) => return discard(rdma, cx, frame),
     };
-    count_received(rdma, &packet, frame.len());
     if packet.path.dst_ip.is_multicast() {
         let sender = packet.ext.deth.filter(|_| looped).map(|deth| deth.src_qp);
-        for id in members(rdma, &packet) {
-            if Some(id) != sender {
-                with_endpoint(rdma, cx, id, |endpoint, host| {
-                    endpoint.receive(host, &packet)
-                });
-            }
+        let mut receivers = members(rdma, &packet);
+        receivers.retain(|id| Some(*id) != sender);
+        count_received(rdma, &packet, frame.len(), &receivers);
+        for id in receivers {
+            with_endpoint(rdma, cx, id, |endpoint, host| {
+                endpoint.receive(host, &packet)
+            });
         }
         return;
     }
     let id = packet.bth.dest_qp;
+    count_received(rdma, &packet, frame.len(), &[id]);
     let found = with_endpoint(rdma, cx, id, |endpoint, host| {
         endpoint.receive(host, &packet)
     });
@@ -198,7 +199,9 @@ fn discard(rdma: &mut Rdma, cx: &mut Context<'_>, frame: &[u8]) {
     rdma.count(None, counter, 1);
 }
 
-fn count_received(rdma: &mut Rdma, packet: &Packet<'_>, len: usize) {
+/// Counts a packet for the function, and once for each statistics instance of
+/// the queue pairs that get it.
+fn count_received(rdma: &mut Rdma, packet: &Packet<'_>, len: usize, receivers: &[u32]) {
     use stats::Counter::*;
     let octets = len as u64;
     let group = packet.path.dst_ip.is_multicast();
@@ -208,9 +211,23 @@ fn count_received(rdma: &mut Rdma, packet: &Packet<'_>, len: usize) {
         (IpAddr::V6(_), false) => (Ip6RxPackets, Ip6RxOctets),
         (IpAddr::V6(_), true) => (Ip6RxMcastPackets, Ip6RxMcastOctets),
     };
-    rdma.count(None, packets, 1);
-    rdma.count(None, bytes, octets);
-    rdma.count(None, UdpRxPackets, 1);
+    let counters = [(packets, 1), (bytes, octets), (UdpRxPackets, 1)];
+    for (counter, amount) in counters {
+        rdma.count(None, counter, amount);
+    }
+    let instance = |rdma: &Rdma, id: &u32| rdma.qps.get(id)?.ctx.stats_index;
+    for (n, id) in receivers.iter().enumerate() {
+        let Some(index) = instance(rdma, id) else {
+            continue;
+        };
+        let counted = |id| instance(rdma, id) == Some(index);
+        if receivers.iter().take(n).any(counted) {
+            continue;
+        }
+        for (counter, amount) in counters {
+            rdma.count_in_instance(index, counter, amount);
+        }
+    }
 }
 
 /// Delivers what was sent to this port itself, up to `left` frames; true if

@@ -19,7 +19,7 @@ pub(super) struct Port {
     pub(super) driver: Driver,
     cq: Queue,
     cq_head: u32,
-    rings: Rings,
+    pub(super) rings: Rings,
     data: u64,
     qp: u32,
     sq_head: u64,
@@ -422,28 +422,51 @@ fn a_peer_without_an_arp_entry_is_counted_and_reported() {
     assert_eq!(a.driver.violations(), Vec::<String>::new());
 }
 
+impl Port {
+    /// Makes two statistics instances; the queue pair `id` counts in the second.
+    pub(super) fn use_second_instance(&mut self, id: u32, kind: u64, rings: Rings) {
+        for number in [0, 1] {
+            let allocate = 1 << 62 | 0x2d << 32;
+            let instance = self.driver.ok([0, 0, 0, allocate, 0, 0, 0, 0]);
+            assert_eq!(instance.value, number);
+        }
+        self.driver.put(rings.context + 18 * 8, &[1]);
+        let word = self.driver.peek(rings.context + 20 * 8) | 1 << 26;
+        self.driver.put(rings.context + 20 * 8, &[word]);
+        assert!(!self.driver.modify_qp(id, kind, 2, rings).error);
+    }
+
+    /// The word at `offset` of the counters of a statistics instance.
+    pub(super) fn instance_counter(&mut self, instance: u64, offset: u64) -> u64 {
+        let buffer = self.driver.alloc(1024, 8);
+        let header = 1 << 61 | 0x2e << 32 | instance;
+        self.driver.ok([0, 0, 0, header, buffer, 0, 0, 0]);
+        self.driver.peek(buffer + offset)
+    }
+}
+
 #[test]
 fn a_queue_pair_counts_in_its_statistics_instance() {
     let (mut a, mut b) = pair();
-    let instance = a.driver.ok([0, 0, 0, 1 << 62 | 0x2d << 32, 0, 0, 0, 0]);
-    assert_eq!(instance.value, 0);
-    let second = a.driver.ok([0, 0, 0, 1 << 62 | 0x2d << 32, 0, 0, 0, 0]);
-    assert_eq!(second.value, 1);
-    let (qp, rings) = (a.qp, a.rings);
-    a.driver.put(rings.context + 18 * 8, &[1]);
-    let word = a.driver.peek(rings.context + 20 * 8) | 1 << 26;
-    a.driver.put(rings.context + 20 * 8, &[word]);
-    assert!(!a.driver.modify_qp(qp, RC, 2, rings).error);
+    for port in [&mut a, &mut b] {
+        port.use_second_instance(port.qp, RC, port.rings);
+    }
     b.receive(0, 100);
     a.post(&entry(op::SEND, &[piece(0, 4)], None, 0, 0));
     a.ring();
+    let len = a.driver.bench.frames[0].len() as u64;
     carry(&mut a, &mut b);
-    // Sends, by instance: none in the first, one in the second.
-    let buffer = a.driver.alloc(1024, 8);
-    for (number, sends) in [(0u64, 0), (1, 1)] {
-        let header = 1 << 61 | 0x2e << 32 | number;
-        a.driver.ok([0, 0, 0, header, buffer, 0, 0, 0]);
-        assert_eq!(a.driver.peek(buffer + 280), sends);
+    // By instance: none in the first, one in the second.
+    for (instance, count) in [(0, 0), (1, 1)] {
+        assert_eq!(a.instance_counter(instance, 280), count, "sends");
+        assert_eq!(b.instance_counter(instance, 8), count * len, "octets");
+        // IPv4 packets, UDP packets, sends received.
+        for offset in [16, 224, 256] {
+            assert_eq!(b.instance_counter(instance, offset), count, "{offset}");
+        }
+        // The acknowledge.
+        assert_eq!(a.instance_counter(instance, 16), count);
     }
     assert_eq!(a.driver.violations(), Vec::<String>::new());
+    assert_eq!(b.driver.violations(), Vec::<String>::new());
 }

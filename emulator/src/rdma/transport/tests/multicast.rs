@@ -72,3 +72,16 @@ fn a_priority_tag_is_no_vlan() {
         assert_eq!(b.driver.violations(), Vec::<String>::new());
     }
 }
+
+#[test]
+fn a_member_counts_in_its_statistics_instance() {
+    let (mut a, mut b) = ports(None, None);
+    b.use_second_instance(6, UD, b.rings);
+    assert!(arrives(&mut a, &mut b));
+    // IPv4 packets to groups, UDP packets.
+    for offset in [48, 224] {
+        assert_eq!(b.instance_counter(0, offset), 0);
+        assert_eq!(b.instance_counter(1, offset), 1);
+    }
+    assert_eq!(b.driver.violations(), Vec::<String>::new());
+}
