@@ -27,6 +27,7 @@ pub(crate) mod mr;
 pub(crate) mod packet;
 pub(crate) mod qp;
 pub(crate) mod qp_context;
+pub(crate) mod qp_rules;
 pub(crate) mod regs;
 pub(crate) mod ring;
 pub(crate) mod stats;

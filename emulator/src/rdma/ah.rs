@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Address handles, the ARP table and multicast groups: where datagrams go.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use super::layout::wqe;
 use super::qp_context::{address, mac};
@@ -21,7 +21,7 @@ pub(crate) struct Ah {
     pub vlan: Option<u16>,
     pub dest_ip: IpAddr,
     pub source_ip: IpAddr,
-    /// The destination is this port itself.
+    /// The destination is this port itself, or a group.
     pub loopback: bool,
 }
 
@@ -45,6 +45,14 @@ impl Ah {
             source_ip: address(ipv4, words[7], words[6]),
             loopback: wqe::AH_LOOPBACK.is_set(header),
         }
+    }
+
+    /// Whether datagrams come back to this port, so that the loopback flag is to be set: they go to the address that
+    /// they come from, to a group, or to the address of all loops (the stock driver's rule).
+    pub fn loops(&self) -> bool {
+        self.source_ip == self.dest_ip
+            || self.dest_ip.is_multicast()
+            || self.dest_ip == Ipv6Addr::LOCALHOST
     }
 }
 
@@ -139,6 +147,26 @@ mod tests {
         assert_eq!(ah.dest_ip, "10.0.0.2".parse::<IpAddr>().unwrap());
         assert_eq!(ah.source_ip, "10.0.0.1".parse::<IpAddr>().unwrap());
         assert!(!ah.loopback);
+    }
+
+    #[test]
+    fn handles_that_loop() {
+        let ah = |source: &str, dest: &str| Ah {
+            source_ip: source.parse().unwrap(),
+            dest_ip: dest.parse().unwrap(),
+            ..Ah::decode(&[0; 8])
+        };
+        for (source, dest, loops) in [
+            ("10.0.0.1", "10.0.0.2", false),
+            ("10.0.0.1", "10.0.0.1", true),
+            ("10.0.0.1", "224.0.0.1", true),
+            ("fd00::1", "fd00::2", false),
+            ("fd00::1", "fd00::1", true),
+            ("fd00::1", "ff02::1", true),
+            ("fd00::1", "::1", true),
+        ] {
+            assert_eq!(ah(source, dest).loops(), loops, "{source} {dest}");
+        }
     }
 
     #[test]

@@ -542,13 +542,31 @@ fn commands_on_groups_handles_and_statistics() {
     assert!(d.command(handle(0x1c, 7)).error);
     d.ok(handle(0x1c, 2));
     d.ok(handle(0x1e, 2));
+    // The loopback flag, though it goes to another address.
+    let mut looping = handle(0x1c, 2);
+    looping[3] |= 1 << 62;
+    d.ok(looping);
+    assert!(d.violations()[3].contains("loopback flag true from 10.0.0.1 to 10.0.0.2"));
 
     d.rdma.count(None, super::stats::Counter::RdmaTxSends, 3);
     let buffer = d.alloc(1024, 8);
     d.ok([0, 0, 0, 0x2e << 32, buffer, 0, 0, 0]);
     assert_eq!(d.peek(buffer + 280), 3);
     let text = d.violations();
-    assert_eq!(text.len(), 3, "{text:?}");
+    assert_eq!(text.len(), 4, "{text:?}");
+}
+
+#[test]
+fn a_context_is_looked_at_when_a_queue_pair_starts() {
+    let mut d = Driver::probed();
+    d.create_cq(3, 64);
+    let rings = d.create_qp(5, RC, 3, 6);
+    // Oldest and highest sequence number are those of another connection.
+    d.put(rings.context + 12 * 8, &[0x101 | 0x101 << 32]);
+    d.connect_qp(5, RC, rings);
+    let text = d.violations();
+    assert_eq!(text.len(), 1, "{text:?}");
+    assert!(text[0].contains("QP 5 becomes ReadyToSend"), "{text:?}");
 }
 
 #[test]

@@ -371,6 +371,7 @@ fn address(words: &mut [u64], me: u8, mtu: u16) {
     words[8] |= 0x1234 << 32;
     words[10] = u64::from(me) << 8;
     words[11] = u64::from(peer) << 8;
+    words[12] = words[10] << 32 | words[10];
     words[19] = 0x0200_0000_0000_0000 | u64::from(me) << 16;
     // Remote writes and reads, binds and fast registrations are allowed.
     words[20] |= 1 << 19 | 1 << 23 | 1 << 24;

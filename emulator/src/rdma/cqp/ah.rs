@@ -25,6 +25,13 @@ pub(super) fn create_or_modify(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Comman
         let text = format!("AH {index}: ARP entry {} does not exist", ah.arp_index);
         return Err(c.refuse(cx, Failure::INVALID_ID, text));
     }
+    if ah.loopback != ah.loops() {
+        let text = format!(
+            "AH {index}: loopback flag {} from {} to {}",
+            ah.loopback, ah.source_ip, ah.dest_ip
+        );
+        c.violation(cx, text);
+    }
     rdma.ahs.insert(index, ah);
     Ok(Done::OK)
 }

@@ -9,6 +9,7 @@ use super::super::fpm::Object;
 use super::super::layout::{qpc, wqe};
 use super::super::qp::{self, Qp, QpState, QpType, QUANTUM};
 use super::super::qp_context::QpContext;
+use super::super::qp_rules;
 use super::super::ring::{Ring, RingBase};
 use super::super::transport::{self, FlushCodes, QpData};
 use super::super::{Protocol, Rdma};
@@ -202,6 +203,11 @@ pub(super) fn modify(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outc
     if connects && !rdma.ws.is_enabled(ctx.qs_handle) {
         let text = format!("QP {id}: no enabled queue set {}", ctx.qs_handle);
         c.violation(cx, text);
+    }
+    let contiguous = matches!(sq.base, RingBase::Contiguous(_));
+    let instance_exists = |index: u8| rdma.stats_instances.contains_key(&u32::from(index));
+    for mistake in qp_rules::mistakes(&ctx, old, next, contiguous, instance_exists) {
+        c.violation(cx, format!("QP {id} becomes {next:?}: {mistake}"));
     }
     let needs_arp = connects && kind == QpType::RoceRc && c.flag(wqe::QP_ARP_VALID);
     if needs_arp && !rdma.arp.contains_key(&u32::from(ctx.arp_index)) {

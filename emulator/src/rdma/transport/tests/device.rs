@@ -82,6 +82,7 @@ impl Port {
         words[8] |= 0x1234 << 32;
         words[10] = u64::from(me) << 8;
         words[11] = u64::from(peer) << 8;
+        words[12] = words[10] << 32 | words[10];
         words[19] = 0x0200_0000_0000_0000 | u64::from(me) << 16;
         words[20] |= 1 << 19;
         words[23] = 0x0a00_0000 | u64::from(me);
