@@ -130,7 +130,7 @@ impl Hmc {
             return;
         }
         if let Some(address) = old {
-            claims.release_at(Owner::Sd(sd), address);
+            claims.release_part(Owner::Sd(sd), address, hmc::PAGE);
             self.pages.remove(&(sd, page));
         }
         if let Some(address) = new {
