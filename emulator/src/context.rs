@@ -77,6 +77,9 @@ pub struct Context<'a> {
     pub faults: &'a mut Faults,
     /// Frames on their way to the wire.
     pub frames: &'a mut Vec<Frame>,
+    /// Frames of all ports that were on the wire before this event and may
+    /// arrive at once.
+    pub queued: usize,
     /// Frames that have arrived, for use anew.
     pub pool: &'a mut FramePool,
     /// The function's port.

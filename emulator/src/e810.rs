@@ -474,12 +474,22 @@ impl Nic for E810 {
                 || json!({"kind": format!("{kind:?}"), "done": true}),
             );
         }
+        if let Some(queue) = self.lan.tx.go_on(cx, &self.switch, &mut self.lan.stats) {
+            let control = self.storage.cause(regs::QINT_TQCTL, queue.into());
+            cx.interrupts.raise_cause(control);
+        }
         self.with_rdma(cx, |rdma, cx| rdma.poll(cx));
     }
 
     fn next_deadline(&self) -> Option<u64> {
         let reset = self.reset.map(|(_, at)| at);
-        reset.into_iter().chain(self.rdma.next_deadline()).min()
+        // What waits for room on the wire is due as soon as that is quiet.
+        let tx = self.lan.tx.waits().then_some(0);
+        reset
+            .into_iter()
+            .chain(tx)
+            .chain(self.rdma.next_deadline())
+            .min()
     }
 
     fn incident(&mut self, cx: &mut Context<'_>, incident: Incident) {

@@ -239,6 +239,7 @@ impl Machine {
             violations: &mut self.violations,
             faults: &mut function.faults,
             frames: &mut function.frames,
+            queued: self.wire.queued(),
             pool: &mut self.pool,
             port: &mut function.port,
             now,

@@ -5,19 +5,45 @@
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::sync::mpsc::{channel, Sender};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::Arc;
 
 use crate::machine::Shared;
-use crate::wire::{Message, MESSAGE_HEAD};
+use crate::wire::{is_frame, Message, MESSAGE_HEAD};
+
+/// Frames that may wait for the socket; with a peer that takes none, more are
+/// refused.
+const FRAMES_WAITING: usize = 4096;
 
 /// A writer that hands messages to the thread that owns the socket, so that
 /// nobody waits for a slow peer with the machine locked.
-struct Outgoing(Sender<Vec<u8>>);
+///
+/// The channel itself has no bound, since a change of the link, of which there
+/// are few, must not get lost; frames are counted.
+#[derive(Clone)]
+struct Outgoing {
+    sender: Sender<Vec<u8>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Outgoing {
+    fn new() -> (Self, Receiver<Vec<u8>>) {
+        let (sender, receiver) = channel();
+        let waiting = Arc::default();
+        (Outgoing { sender, waiting }, receiver)
+    }
+}
 
 impl Write for Outgoing {
     fn write(&mut self, message: &[u8]) -> std::io::Result<usize> {
-        self.0
+        if is_frame(message) {
+            if self.waiting.load(Ordering::Relaxed) >= FRAMES_WAITING {
+                return Err(std::io::ErrorKind::WouldBlock.into());
+            }
+            self.waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        self.sender
             .send(message.to_vec())
             .map_err(|_| std::io::ErrorKind::BrokenPipe)?;
         Ok(message.len())
@@ -31,7 +57,7 @@ impl Write for Outgoing {
 /// The socket to the other emulator, not yet in use.
 pub struct Remote {
     stream: UnixStream,
-    sender: Sender<Vec<u8>>,
+    outgoing: Outgoing,
 }
 
 impl Remote {
@@ -45,21 +71,25 @@ impl Remote {
                 UnixListener::bind(path)?.accept()?.0
             }
         };
-        let (sender, receiver) = channel::<Vec<u8>>();
+        let (outgoing, receiver) = Outgoing::new();
+        let waiting = outgoing.waiting.clone();
         let mut out = stream.try_clone()?;
         std::thread::spawn(move || {
             for message in receiver {
                 if out.write_all(&message).is_err() {
                     return;
                 }
+                if is_frame(&message) {
+                    waiting.fetch_sub(1, Ordering::Relaxed);
+                }
             }
         });
-        Ok(Remote { stream, sender })
+        Ok(Remote { stream, outgoing })
     }
 
     /// Returns a writer of messages.
     pub fn writer(&self) -> Box<dyn Write + Send> {
-        Box::new(Outgoing(self.sender.clone()))
+        Box::new(self.outgoing.clone())
     }
 
     /// Hands what arrives to the machine, in a thread of its own.
@@ -97,6 +127,17 @@ mod tests {
         let shared = Arc::new(Shared::new(machine));
         remote.start(shared.clone());
         shared
+    }
+
+    #[test]
+    fn a_peer_that_takes_nothing_loses_frames_only() {
+        let (outgoing, receiver) = Outgoing::new();
+        let mut wire = Wire::remote(1, || Box::new(outgoing.clone()));
+        let sent = FRAMES_WAITING + 5;
+        (0..sent).for_each(|_| wire.send(0, vec![1; 60], 0));
+        assert_eq!(wire.counts(0).unwrap().lost, 5);
+        wire.set_link(0, false);
+        assert_eq!(receiver.try_iter().count(), FRAMES_WAITING + 1);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Bench {
     pub faults: Faults,
     /// The frames sent so far.
     pub frames: Vec<Frame>,
+    /// Frames on the wire.
+    pub queued: usize,
     /// Used frames.
     pub pool: FramePool,
     /// A port whose link is up.
@@ -73,6 +75,7 @@ impl Bench {
             violations: Violations::quiet(),
             faults: Faults::new(),
             frames: vec![],
+            queued: 0,
             pool: FramePool::default(),
             port: PortState {
                 index: 0,
@@ -97,6 +100,7 @@ impl Bench {
             violations: &mut self.violations,
             faults: &mut self.faults,
             frames: &mut self.frames,
+            queued: self.queued,
             pool: &mut self.pool,
             port: &mut self.port,
             now: self.now,

@@ -54,7 +54,8 @@ pub struct WireCounts {
     pub sent: u64,
     /// Frames that came out of the cable.
     pub delivered: u64,
-    /// Frames lost to a fault or because the link was down.
+    /// Frames lost to a fault, because the link was down or because too many
+    /// were under way.
     pub lost: u64,
 }
 
@@ -108,6 +109,11 @@ pub struct Wire {
     capture: Option<PcapWriter<Box<dyn Write + Send>>>,
 }
 
+/// Frames that all cables together hold; more are lost. Whoever sends waits
+/// long before (the functions look at [`Wire::queued`]), but for frames that
+/// are delayed and those of another emulator.
+const HOLDS: usize = 32 << 10;
+
 /// A frame held back for reordering goes out after this long on its own.
 const HELD_FOR: u64 = 1_000_000;
 
@@ -122,6 +128,11 @@ mod message {
 pub const MESSAGE_HEAD: usize = 6;
 /// A message longer than this is not one.
 pub const MESSAGE_MAX: usize = 1 << 16;
+
+/// Whether an encoded message is a frame.
+pub fn is_frame(message: &[u8]) -> bool {
+    message.first() == Some(&message::FRAME)
+}
 
 /// What a message from another emulator says.
 #[derive(Debug, PartialEq, Eq)]
@@ -260,20 +271,32 @@ impl Wire {
 
     /// A frame came from another emulator.
     pub fn arrive(&mut self, port: usize, frame: Frame) {
-        match self.ends.get(port) {
+        let full = self.is_full();
+        match self.ends.get_mut(port) {
+            Some(end) if end.link_up && full => end.counts.lost += 1,
             Some(end) if end.link_up => self.due.push_back((port, frame)),
             _ => {}
         }
     }
 
+    /// Frames that have arrived and were not taken yet.
+    pub fn queued(&self) -> usize {
+        self.due.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.due.len() + self.later.len() >= HOLDS
+    }
+
     /// `port` sends a frame.
     pub fn send(&mut self, port: usize, mut frame: Frame, now: u64) {
         self.record(&frame, now);
+        let full = self.is_full();
         let Some(end) = self.ends.get_mut(port) else {
             return;
         };
         end.counts.sent += 1;
-        if !end.link_up {
+        if !end.link_up || full {
             end.counts.lost += 1;
             return;
         }
@@ -504,6 +527,26 @@ mod tests {
         let (_, frame) = wire.take_due(0).unwrap();
         assert_eq!(frame.iter().map(|b| b.count_ones()).sum::<u32>(), 1);
         assert!(frame[..12].iter().all(|&b| b == 0));
+    }
+
+    #[test]
+    fn a_full_wire_loses_what_comes_then() {
+        let mut wire = Wire::back_to_back(2);
+        let faults = WireFaults {
+            delay: 100,
+            ..WireFaults::default()
+        };
+        wire.set_faults(0, faults, 0);
+        (0..HOLDS + 5).for_each(|_| wire.send(0, vec![1], 0));
+        assert_eq!(wire.later.len(), HOLDS);
+        // The other direction shares the room, and so does another emulator.
+        wire.send(1, vec![2], 0);
+        wire.arrive(0, vec![3]);
+        let lost = |wire: &Wire, port| wire.counts(port).unwrap().lost;
+        assert_eq!((lost(&wire, 0), lost(&wire, 1)), (6, 1));
+        assert_eq!(drain(&mut wire, 100).len(), HOLDS);
+        wire.send(1, vec![2], 100);
+        assert_eq!(drain(&mut wire, 100), [(0, 2)]);
     }
 
     #[test]

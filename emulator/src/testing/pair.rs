@@ -599,6 +599,46 @@ mod tests {
         }
     }
 
+    /// Doorbell after doorbell for packets of thousands of segments: what the
+    /// wire does not take waits in the ring, in guest memory.
+    #[test]
+    fn segments_do_not_heap_up() {
+        let mut pair = Pair::new(1, 1024, Trace::off());
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 0x45, 0, 1, 0];
+        frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.resize(42, 0);
+        pair.put(0, place::FRAME, &frame);
+        // 15 pieces of 16,000 bytes after the headers, 64 bytes a segment.
+        let pieces = 15u64;
+        let payload = pieces * 16_000;
+        let (offsets, kind) = ((7u64 | 5 << 7 | 2 << 14) << 16, 0x360u64 << 4);
+        for packet in 0..3 {
+            let data = pair.ports[0].data;
+            let mut words = vec![0, 1 | 1 << 4 | payload << 30 | 64 << 50];
+            words.extend([place::FRAME, 42 << 34 | offsets | kind]);
+            for n in 0..pieces {
+                let last = u64::from(n == pieces - 1) << 4;
+                words.extend([data + n * 16_000, 16_000 << 34 | offsets | kind | last]);
+            }
+            pair.put_words(0, place::TX + packet * 17 * 16, &words);
+        }
+        let before = pair.machine.wire().counts(0).unwrap().sent;
+        let each = payload / 64;
+        let bound = each as usize + 64;
+        // The ring is full, then half of it, and so on: none of these is sent at once.
+        for _ in 0..20 {
+            pair.write_named(0, "QTX_COMM_DBELL", 0, 51);
+            assert!(pair.machine.wire().queued() <= bound);
+        }
+        for _ in 0..10 {
+            let now = pair.now;
+            pair.machine.poll(now);
+        }
+        let counts = pair.machine.wire().counts(0).unwrap();
+        assert_eq!((counts.sent - before, counts.lost), (3 * each, 0));
+        assert_eq!(pair.machine.violations().all(), []);
+    }
+
     #[test]
     fn the_addresses_are_what_the_rules_say() {
         const MOVED: [u8; 6] = [2, 0, 0, 0, 7, 7];

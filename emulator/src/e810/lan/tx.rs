@@ -4,7 +4,7 @@
 //! A descriptor is 16 bytes: an address or parameters, then type (4 bits),
 //! command (12 bits), and what depends on the type.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::json;
 
@@ -23,6 +23,10 @@ const DESCRIPTOR: u64 = 16;
 const PIECES: usize = 64;
 /// Longest packet that is cut into segments, in bytes.
 const PACKET_MAX: usize = 256 << 10;
+
+/// Frames under way, this function's and those on the wire, at which a queue waits with its next packet. One packet
+/// is at most [`PACKET_MAX`] / [`SEGMENT_MIN`] frames, so that a doorbell makes no more than that beyond.
+const CROWDED: usize = 64;
 
 /// Smallest segment in bytes, headers not counted.
 const SEGMENT_MIN: usize = 64;
@@ -148,6 +152,7 @@ struct TxQueue {
     context: TxContext,
     node: u32,
     head: u16,
+    tail: u16,
     packet: Packet,
 }
 
@@ -155,6 +160,8 @@ struct TxQueue {
 #[derive(Debug, Default)]
 pub struct TxQueues {
     queues: BTreeMap<u16, TxQueue>,
+    /// Those that wait to go on, in turn.
+    waiting: VecDeque<u16>,
 }
 
 impl TxQueues {
@@ -181,6 +188,7 @@ impl TxQueues {
                 context,
                 node,
                 head: 0,
+                tail: 0,
                 packet: Packet::default(),
             },
         );
@@ -189,6 +197,7 @@ impl TxQueues {
 
     /// Removes a queue. Returns its scheduler node.
     pub fn remove(&mut self, queue: u16) -> Option<u32> {
+        self.waiting.retain(|&waiting| waiting != queue);
         self.queues.remove(&queue).map(|q| q.node)
     }
 
@@ -197,8 +206,9 @@ impl TxQueues {
         self.queues.get(&queue).map_or(0, |q| q.head)
     }
 
-    /// The driver moved a queue's tail: sends what is there. Returns whether
-    /// the driver wants to hear of it.
+    /// The driver moved a queue's tail: sends what is there, or as much of it
+    /// as there is room for on the wire. Returns whether the driver wants to
+    /// hear of it.
     pub fn doorbell(
         &mut self,
         cx: &mut Context<'_>,
@@ -219,17 +229,54 @@ impl TxQueues {
             cx.violation("tx", format!("queue {queue}: tail {tail} of {length}"));
             return false;
         };
+        q.tail = tail;
+        self.run(cx, switch, stats, queue)
+    }
+
+    /// Whether a queue waits to go on.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// There is room again: goes on with the queue that has waited longest.
+    /// Returns its number if its driver wants to hear of it.
+    pub fn go_on(
+        &mut self,
+        cx: &mut Context<'_>,
+        switch: &Switch,
+        stats: &mut Stats,
+    ) -> Option<u16> {
+        let queue = self.waiting.pop_front()?;
+        self.run(cx, switch, stats, queue).then_some(queue)
+    }
+
+    fn run(
+        &mut self,
+        cx: &mut Context<'_>,
+        switch: &Switch,
+        stats: &mut Stats,
+        queue: u16,
+    ) -> bool {
+        let Some(q) = self.queues.get_mut(&queue) else {
+            return false;
+        };
         let mut report = false;
-        while q.head != tail {
+        while q.head != q.tail {
+            if cx.queued + cx.frames.len() >= CROWDED {
+                if !self.waiting.contains(&queue) {
+                    self.waiting.push_back(queue);
+                }
+                break;
+            }
             let offset = u64::from(q.head) * DESCRIPTOR;
             let address = q.context.base.wrapping_add(offset);
             let (Ok(qw0), Ok(qw1)) = (
                 cx.read_u64("Tx descriptor", address),
                 cx.read_u64("Tx descriptor", address.wrapping_add(8)),
             ) else {
-                return report;
+                break;
             };
-            q.head = (q.head + 1) % length;
+            q.head = (q.head + 1) % q.context.length;
             if let Some(packet) = q.descriptor(cx, queue, qw0, qw1) {
                 q.send(cx, switch, stats, queue, &packet);
             }
@@ -481,6 +528,73 @@ mod tests {
             assert_eq!(parse(frame).checksums, Some(good));
         }
         assert_eq!(bench.frames[2][42..], packet[242..]);
+    }
+
+    /// One doorbell, many packets: the queue stops where the wire has enough,
+    /// and goes on when there is room.
+    #[test]
+    fn a_full_wire_makes_a_queue_wait() {
+        const PACKETS: u64 = 4 * CROWDED as u64;
+        let mut bench = Bench::new(0x10000);
+        let mut queues = TxQueues::default();
+        let context = TxContext {
+            length: 512,
+            ..context()
+        };
+        queues.add(&mut bench.context(), 3, context, 9).unwrap();
+        let mut stats = Stats::default();
+        let data = 0x8000;
+        bench.memory.write(data, &udp_frame()).unwrap();
+        for at in 0..PACKETS {
+            descriptor(&bench, at, data, 47 << 34 | 0x3 << 4);
+        }
+        let switch = Switch::default();
+        bench.queued = CROWDED;
+        assert!(!queues.doorbell(&mut bench.context(), &switch, &mut stats, 3, PACKETS as u32));
+        assert_eq!((queues.head(3), bench.frames.len()), (0, 0));
+        bench.queued = 0;
+        for round in 1..=4 {
+            assert!(queues.waits());
+            assert_eq!(
+                queues.go_on(&mut bench.context(), &switch, &mut stats),
+                Some(3)
+            );
+            assert_eq!(usize::from(queues.head(3)), round * CROWDED);
+            assert_eq!(bench.frames.len(), CROWDED);
+            bench.frames.clear();
+        }
+        assert!(!queues.waits());
+        // A queue that is gone waits no more.
+        bench.queued = CROWDED;
+        queues.doorbell(&mut bench.context(), &switch, &mut stats, 3, 0);
+        assert!(queues.waits());
+        queues.remove(3);
+        assert!(!queues.waits());
+        assert_eq!(bench.violations.count(), 0);
+    }
+
+    /// Segments count too: after a packet of many, the next one waits.
+    #[test]
+    fn segments_fill_the_wire_too() {
+        let mut bench = Bench::new(0x10000);
+        let mut queues = queues(&mut bench);
+        let mut stats = Stats::default();
+        bench.memory.write(DATA, &udp_frame()[..42]).unwrap();
+        let (payload, size) = (64 * 128, SEGMENT_MIN as u64);
+        let offsets = 7 | 5 << 7 | 2 << 14;
+        let flags = 0x3 | 0x60 | 0x300;
+        for at in [0, 2] {
+            descriptor(&bench, at, 0, 1 | 1 << 4 | payload << 30 | size << 50);
+            let len = 42 + payload;
+            descriptor(&bench, at + 1, DATA, len << 34 | offsets << 16 | flags << 4);
+        }
+        queues.doorbell(&mut bench.context(), &Switch::default(), &mut stats, 3, 4);
+        assert_eq!((bench.frames.len(), queues.head(3)), (128, 2));
+        assert!(queues.waits());
+        bench.frames.clear();
+        queues.go_on(&mut bench.context(), &Switch::default(), &mut stats);
+        assert_eq!((bench.frames.len(), queues.head(3)), (128, 4));
+        assert_eq!(bench.violations.count(), 0);
     }
 
     #[test]
