@@ -73,6 +73,7 @@ pub(crate) enum Deferred {
     },
     Ceqe {
         ceq: u32,
+        cq: u32,
         context: u64,
     },
     Aeqe {
@@ -99,6 +100,8 @@ pub struct Rdma {
     pub(crate) claims: claims::Claims,
     pub(crate) cqs: Table<cq::Cq>,
     pub(crate) ceqs: Table<ceq::Ceq>,
+    /// Acknowledgements of completion events that may still come.
+    forgiven: ceq::Forgiven,
     pub(crate) aeq: Option<aeq::Aeq>,
     pub(crate) qps: Table<qp::Qp>,
     /// Regions and windows by STag index.
@@ -131,6 +134,7 @@ impl Rdma {
             claims: claims::Claims::default(),
             cqs: Table::default(),
             ceqs: Table::default(),
+            forgiven: ceq::Forgiven::default(),
             aeq: None,
             qps: Table::default(),
             mrs: Table::default(),
@@ -165,6 +169,7 @@ impl Rdma {
             // Write-only.
             Register::CcqpLow
             | Register::CqArm
+            | Register::UserCqArm
             | Register::CqAck
             | Register::AeqAlloc
             | Register::SqDoorbell
@@ -191,8 +196,9 @@ impl Rdma {
                     cqp::create(self, cx, address);
                 }
             }
-            Register::CqArm => cq::arm(self, cx, value),
-            Register::CqAck => self.acknowledge(cx, value),
+            Register::CqArm => cq::arm(self, cx, value, false),
+            Register::UserCqArm => cq::arm(self, cx, value, true),
+            Register::CqAck => ceq::acknowledge(self, cx, value),
             Register::AeqAlloc => aeq::give_back(self, cx, value),
             Register::SqDoorbell => self.sq_doorbell(cx, value),
             Register::AeqControl => self.registers.aeq_control = value,
@@ -211,16 +217,6 @@ impl Rdma {
             }
         }
         true
-    }
-
-    fn acknowledge(&mut self, cx: &mut Context<'_>, cq: u32) {
-        cx.trace("doorbell", || json!({"ack": cq}));
-        if cq >= self.hmc.count(fpm::Object::Cq) {
-            cx.violation(
-                "doorbell",
-                format!("acknowledge of CQ {cq}, which is out of range"),
-            );
-        }
     }
 
     fn sq_doorbell(&mut self, cx: &mut Context<'_>, value: u32) {
@@ -254,9 +250,9 @@ impl Rdma {
                         let _ = cq::post_now(self, cx, cq, entry, None);
                     }
                 }
-                Deferred::Ceqe { ceq, context } => {
+                Deferred::Ceqe { ceq, cq, context } => {
                     if self.ceqs.contains_key(&ceq) {
-                        ceq::post_now(self, cx, ceq, context);
+                        ceq::post_now(self, cx, ceq, cq, context);
                     }
                 }
                 Deferred::Aeqe { event } => aeq::post_now(self, cx, event, 0),

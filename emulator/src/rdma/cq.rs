@@ -42,6 +42,8 @@ pub(crate) struct Cq {
     pub context: u64,
     pub check_overflow: bool,
     pub armed: Armed,
+    /// Armed last through the page that processes have.
+    pub armed_by_user: bool,
     /// Next entry to write.
     pub producer: u32,
     /// Valid bit of the next entry.
@@ -64,6 +66,7 @@ impl Cq {
             context: u64::from(id),
             check_overflow: false,
             armed: Armed::No,
+            armed_by_user: false,
             producer: 0,
             polarity: true,
             solicited_distance: None,
@@ -346,8 +349,9 @@ fn overflow(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32) {
     );
 }
 
-/// The arm doorbell: reads what the driver wants and fires at once if there is something it has not seen.
-pub(crate) fn arm(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32) {
+/// The arm doorbell, `by_user` the one of processes: reads what the driver wants and fires at once if there is
+/// something it has not seen.
+pub(crate) fn arm(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32, by_user: bool) {
     let Some(cq) = rdma.cqs.get(&id) else {
         cx.violation("doorbell", format!("arm of CQ {id}, which does not exist"));
         return;
@@ -380,6 +384,7 @@ pub(crate) fn arm(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32) {
         return;
     };
     cq.armed = armed;
+    cq.armed_by_user = by_user;
     let unseen = cq.unconsumed(consumer);
     let due = match armed {
         Armed::No => false,
@@ -409,7 +414,7 @@ fn fire(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32) {
     cq.armed = Armed::No;
     let (ceq, context) = (cq.ceq, cq.context);
     if let Some(ceq) = ceq {
-        ceq::post(rdma, cx, ceq, context);
+        ceq::post(rdma, cx, ceq, id, context);
     }
 }
 

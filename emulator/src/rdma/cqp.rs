@@ -185,6 +185,13 @@ pub(crate) struct ControlQueue {
     refused: bool,
 }
 
+impl ControlQueue {
+    /// Objects may be left that the driver could not destroy.
+    pub fn was_refused(&self) -> bool {
+        self.refused
+    }
+}
+
 /// The driver wrote the address of a host context: creates the control queue.
 pub(crate) fn create(rdma: &mut Rdma, cx: &mut Context<'_>, address: u64) {
     match try_create(rdma, cx, address) {

@@ -12,6 +12,8 @@ pub(crate) enum Register {
     CcqpHigh,
     CcqpLow,
     CqArm,
+    /// The same in the page that is mapped into processes.
+    UserCqArm,
     CqAck,
     AeqAlloc,
     CqpErrorCodes,
@@ -37,7 +39,8 @@ impl Register {
             o if o == r.ccqp_status => Register::CcqpStatus,
             o if o == r.ccqp_high => Register::CcqpHigh,
             o if o == r.ccqp_low => Register::CcqpLow,
-            o if o == r.cq_arm || o == r.user_page + layout::USER_PAGE_CQ_ARM => Register::CqArm,
+            o if o == r.cq_arm => Register::CqArm,
+            o if o == r.user_page + layout::USER_PAGE_CQ_ARM => Register::UserCqArm,
             o if o == r.cq_ack => Register::CqAck,
             o if o == r.aeq_alloc => Register::AeqAlloc,
             o if o == r.cqp_err_codes => Register::CqpErrorCodes,
@@ -98,7 +101,8 @@ mod tests {
         assert_eq!(at(0x50a080), Some(Register::CcqpLow));
         assert_eq!(at(0x504400), Some(Register::SqDoorbell));
         assert_eq!(at(0x7f0000), Some(Register::SqDoorbell));
-        assert_eq!(at(0x7f0040), Some(Register::CqArm));
+        assert_eq!(at(0x502c00), Some(Register::CqArm));
+        assert_eq!(at(0x7f0040), Some(Register::UserCqArm));
         assert_eq!(at(0x15c008), Some(Register::CeqControl(2)));
         assert_eq!(at(0x15e000), None);
         assert_eq!(at(0x160000), None);

@@ -10,6 +10,8 @@ use super::qp::{self, QpState};
 use super::testbench::{Driver, Queue};
 use crate::faults::{Action, Point, Rule};
 
+mod completion_events;
+
 const RC: u64 = 3;
 
 fn requester(pd: u32, privileged: bool) -> Requester {
@@ -337,7 +339,9 @@ fn page_lists_of_both_levels_are_walked() {
         .unwrap()
         .address(Object::Pble, 0)
         .unwrap();
-    let list = d.with(|rdma, cx| rdma.hmc.translate(cx, pbles)).unwrap();
+    let list = d
+        .with(|rdma, cx| rdma.hmc.translate(cx, pbles))
+        .unwrap();
     // Level 1 at PBLE 16; level 2: root at 8 names leaf 1024, whose pages are two from the end of a leaf.
     d.put(list + 16 * 8, &pages[..3]);
     assert!(register_list(&mut d, 0x1_00, 1, 16, 0x5_0ff0, 0x1020));
@@ -645,7 +649,9 @@ fn the_event_queue_may_be_a_list_of_pages_and_overflows() {
     d.ok([0, 0, 192, 0x1b << 32, 0, 0, 0, 0]);
     let plan = d.rdma.hmc.plan.as_ref().unwrap();
     let first = plan.address(Object::Pble, 8).unwrap();
-    let list = d.with(|rdma, cx| rdma.hmc.translate(cx, first)).unwrap();
+    let list = d
+        .with(|rdma, cx| rdma.hmc.translate(cx, first))
+        .unwrap();
     // Two pages of 256 entries, not next to each other.
     let pages = [d.alloc(4096, 8192), d.alloc(4096, 8192)];
     d.put(list, &pages);

@@ -172,6 +172,7 @@ pub(super) fn destroy_cq(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> 
         return Err(c.refuse(cx, Failure::IN_USE, format!("{owner}: QP {qp} uses it")));
     }
     rdma.cqs.remove(&id);
+    ceq::forget_cq(rdma, id);
     rdma.claims.release(owner);
     Ok(Done::OK)
 }
@@ -205,9 +206,10 @@ fn claim_queue(rdma: &mut Rdma, cx: &mut Context<'_>, ring: Ring) -> Result<(), 
 pub(super) fn destroy_ceq(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> Outcome {
     let id = c.head(wqe::CEQ_ID) as u32;
     let owner = Owner::Ceq(id);
-    if rdma.ceqs.remove(&id).is_none() {
+    let Some(old) = rdma.ceqs.remove(&id) else {
         return Err(c.refuse(cx, Failure::INVALID_ID, format!("{owner} does not exist")));
-    }
+    };
+    ceq::forget(rdma, old);
     rdma.claims.release(owner);
     for cq in rdma.cqs.values_mut().filter(|cq| cq.ceq == Some(id)) {
         cq.ceq = None;
