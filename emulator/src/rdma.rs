@@ -14,6 +14,7 @@ use crate::interrupts::{cause, CAUSE_VECTOR};
 
 pub(crate) mod aeq;
 pub(crate) mod ah;
+pub(crate) mod backing;
 pub(crate) mod ceq;
 pub(crate) mod claims;
 pub(crate) mod cq;
@@ -96,6 +97,8 @@ pub struct Rdma {
     pub(crate) registers: regs::Values,
     pub(crate) cqp: Option<cqp::ControlQueue>,
     pub(crate) hmc: hmc::Hmc,
+    /// A page of the HMC was taken from a live object; to be recorded with the next command.
+    page_taken: Option<String>,
     /// Memory that the device holds.
     pub(crate) claims: claims::Claims,
     pub(crate) cqs: Table<cq::Cq>,
@@ -131,6 +134,7 @@ impl Rdma {
             registers: regs::Values::default(),
             cqp: None,
             hmc: hmc::Hmc::default(),
+            page_taken: None,
             claims: claims::Claims::default(),
             cqs: Table::default(),
             ceqs: Table::default(),
@@ -207,6 +211,7 @@ impl Rdma {
                 let value = u64::from(value);
                 let sd = layout::PDINV_SD.get32(value);
                 let page = layout::PDINV_PD.get32(value);
+                self.check_page(cx, sd, page);
                 self.hmc.invalidate_page(cx, &mut self.claims, sd, page);
             }
             Register::HmcErrorInfo => self.registers.hmc_error_info = value,
@@ -217,6 +222,20 @@ impl Rdma {
             }
         }
         true
+    }
+
+    /// A page of the HMC may be taken away from a live object. That is wrong only if the driver goes on with the
+    /// device: one that has given it up writes the register too, and sends no command before the reset.
+    fn check_page(&mut self, cx: &mut Context<'_>, sd: u32, page: u32) {
+        // What a command that is held up would destroy lives on, without the driver's doing.
+        let waits = self.cqp.as_ref().is_none_or(|cqp| cqp.is_stalled());
+        if waits || self.page_taken.is_some() || !self.hmc.takes_page(cx.memory, sd, page) {
+            return;
+        }
+        if let Some(object) = backing::in_page(self, cx.memory, sd, page) {
+            let text = format!("page {page} of SD {sd} was taken from the live {object}");
+            self.page_taken = Some(text);
+        }
     }
 
     fn sq_doorbell(&mut self, cx: &mut Context<'_>, value: u32) {

@@ -190,6 +190,11 @@ impl ControlQueue {
     pub fn was_refused(&self) -> bool {
         self.refused
     }
+
+    /// Commands wait for one whose completion is delayed.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled
+    }
 }
 
 /// The driver wrote the address of a host context: creates the control queue.
@@ -366,6 +371,11 @@ fn run(rdma: &mut Rdma, cx: &mut Context<'_>, index: u32, words: [u64; 8]) {
     cx.trace("cqp", || {
         json!({"index": index, "op": known.map(|op| op.to_string()), "code": code, "words": words})
     });
+    if let Some(text) = rdma.page_taken.take() {
+        if !rdma.cqp.as_ref().is_some_and(|cqp| cqp.refused) {
+            cx.violation("hmc", text);
+        }
+    }
     let fault = cx.faults.check(Point::CqpCommand, u32::from(code));
     // A driver that is told something else of its command may leave things behind.
     if let (Some(Action::Fail(_) | Action::Drop | Action::Corrupt(_)), Some(cqp)) =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the function-private memory (FPM) can hold and where: the query and commit buffers of the device.
 
+use std::ops::Range;
+
 use super::layout::{hmc, Layout};
 
 /// A kind of object that the device keeps in the HMC.
@@ -202,6 +204,19 @@ impl Plan {
         Some(p.base + (u64::from(index) << p.size_log2))
     }
 
+    /// Numbers of the objects that lie in the FPM addresses `start..end`, in part or whole.
+    pub fn within(&self, object: Object, start: u64, end: u64) -> Range<u32> {
+        let Some(p) = self.find(object).filter(|p| p.count != 0) else {
+            return 0..0;
+        };
+        let (start, end) = (start.max(p.base), end.min(Self::end(p)));
+        if start >= end {
+            return 0..0;
+        }
+        let number = |at: u64| ((at - p.base) >> p.size_log2) as u32;
+        number(start)..number(end - 1) + 1
+    }
+
     /// Segment descriptors that the objects take.
     pub fn sd_count(&self) -> u32 {
         let end = self.placed.iter().map(Self::end).max().unwrap_or(0);
@@ -298,6 +313,12 @@ mod tests {
         assert_eq!(pbles % hmc::SD_SPAN, 0);
         assert!(plan.sd_count() <= MAX_SDS as u32, "{}", plan.sd_count());
         assert!(u64::from(plan.sd_count()) * hmc::SD_SPAN <= 40 << 20);
+
+        assert_eq!(plan.within(Object::Qp, 511, 1025), 0..3);
+        assert_eq!(plan.within(Object::Qp, 512, 1024), 1..2);
+        assert_eq!(plan.within(Object::Qp, 1024 * 512, u64::MAX), 0..0);
+        assert_eq!(plan.within(Object::Pble, pbles + 8, pbles + 17), 1..3);
+        assert_eq!(plan.within(Object::Srq, 0, u64::MAX), 0..0);
 
         let mut words = committed();
         plan.answer(&mut words);

@@ -11,6 +11,7 @@ use super::fpm::{Object, Plan};
 use super::layout::hmc;
 use super::Reported;
 use crate::context::Context;
+use crate::memory::GuestMemory;
 
 /// A valid segment descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,13 @@ pub(crate) enum Sd {
     Direct(u64),
     /// A page of 512 page descriptors at this address.
     Paged(u64),
+}
+
+/// The page that a page descriptor names, if it is valid.
+fn page_address(entry: u64) -> Option<u64> {
+    hmc::PD_VALID
+        .is_set(entry)
+        .then_some(entry & hmc::SD_ADDRESS.mask())
 }
 
 /// The HMC of one function.
@@ -122,9 +130,7 @@ impl Hmc {
         let Ok(entry) = cx.read_u64("page descriptor", table + u64::from(page) * 8) else {
             return;
         };
-        let new = hmc::PD_VALID
-            .is_set(entry)
-            .then_some(entry & hmc::SD_ADDRESS.mask());
+        let new = page_address(entry);
         let old = self.pages.get(&(sd, page)).copied();
         if new == old {
             return;
@@ -145,18 +151,30 @@ impl Hmc {
         }
     }
 
+    /// Whether the driver takes a page away that it had announced: `page` of the paged segment `sd`.
+    pub fn takes_page(&self, memory: &GuestMemory, sd: u32, page: u32) -> bool {
+        let (Some(Sd::Paged(table)), Some(&old)) = (self.sds.get(&sd), self.pages.get(&(sd, page)))
+        else {
+            return false;
+        };
+        let entry = memory.read_u64(table + u64::from(page) * 8);
+        entry.is_ok_and(|entry| page_address(entry) != Some(old))
+    }
+
+    /// Whether a segment descriptor is valid.
+    pub fn has_sd(&self, index: u32) -> bool {
+        self.sds.contains_key(&index)
+    }
+
     /// The guest address behind an address of the function-private memory, if a valid SD covers it.
-    pub fn translate(&self, cx: &mut Context<'_>, fpm: u64) -> Option<u64> {
+    pub fn translate(&self, memory: &GuestMemory, fpm: u64) -> Option<u64> {
         let index = u32::try_from(fpm / hmc::SD_SPAN).ok()?;
         let offset = fpm % hmc::SD_SPAN;
         match *self.sds.get(&index)? {
             Sd::Direct(base) => Some(base + offset),
             Sd::Paged(table) => {
                 let slot = table + offset / hmc::PAGE * 8;
-                let entry = cx.read_u64("page descriptor", slot).ok()?;
-                hmc::PD_VALID
-                    .is_set(entry)
-                    .then_some((entry & hmc::SD_ADDRESS.mask()) + offset % hmc::PAGE)
+                Some(page_address(memory.read_u64(slot).ok()?)? + offset % hmc::PAGE)
             }
         }
     }
@@ -177,7 +195,7 @@ impl Hmc {
             );
             return Err(Reported);
         };
-        if self.translate(cx, address).is_none() {
+        if self.translate(cx.memory, address).is_none() {
             cx.violation(
                 "hmc",
                 format!("{object:?} {index}: no SD covers {address:#x}"),
@@ -192,6 +210,13 @@ impl Hmc {
         self.plan.as_ref().map_or(0, |plan| plan.count(object))
     }
 
+    /// The physical-buffer-list entry of this index, if there is one.
+    pub fn peek_pble(&self, memory: &GuestMemory, index: u64) -> Option<u64> {
+        let index = u32::try_from(index).ok()?;
+        let address = self.plan.as_ref()?.address(Object::Pble, index)?;
+        memory.read_u64(self.translate(memory, address)?).ok()
+    }
+
     /// Reads a physical-buffer-list entry; an index out of range or without backing is a violation.
     pub fn pble(&self, cx: &mut Context<'_>, index: u64) -> Result<u64, Reported> {
         let count = self.count(Object::Pble);
@@ -202,7 +227,7 @@ impl Hmc {
             cx.violation("hmc", format!("PBLE {index}: only {count} are committed"));
             return Err(Reported);
         };
-        let Some(guest) = self.translate(cx, address) else {
+        let Some(guest) = self.translate(cx.memory, address) else {
             cx.violation("hmc", format!("PBLE {index}: no SD covers {address:#x}"));
             return Err(Reported);
         };
@@ -218,13 +243,16 @@ impl Hmc {
             );
             return;
         };
-        let ranges: Vec<_> = plan.static_ranges().collect();
-        for (object, start, end) in ranges {
-            let first = start / hmc::SD_SPAN;
-            let last = end.saturating_sub(1) / hmc::SD_SPAN;
-            let missing = (first..=last).find(|&sd| !self.sds.contains_key(&(sd as u32)));
-            if let Some(sd) = missing {
-                cx.violation("hmc", format!("{object:?}: SD {sd} is not valid"));
+        for (object, start, end) in plan.static_ranges() {
+            let pages = (start - start % hmc::PAGE..end).step_by(hmc::PAGE as usize);
+            let missing = pages.into_iter().find(|&page| {
+                let place = self.translate(cx.memory, page);
+                !place.is_some_and(|at| cx.memory.contains(at, hmc::PAGE as usize, true))
+            });
+            if let Some(page) = missing {
+                let (sd, number) = (page / hmc::SD_SPAN, page % hmc::SD_SPAN / hmc::PAGE);
+                let text = format!("{object:?}: page {number} of SD {sd} is not there");
+                cx.violation("hmc", text);
             }
         }
     }

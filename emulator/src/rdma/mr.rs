@@ -107,6 +107,16 @@ pub(crate) struct Mapping {
     pub qp: Option<u32>,
 }
 
+impl Mapping {
+    /// Pages that the region touches.
+    pub fn pages(&self) -> u64 {
+        let size = self.page_size.bytes();
+        (self.start % size)
+            .saturating_add(self.length)
+            .div_ceil(size)
+    }
+}
+
 /// Fewest bits of an STag that number its region; the committed count may take more.
 const MIN_INDEX_BITS: u32 = 14;
 

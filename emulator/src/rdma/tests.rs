@@ -10,6 +10,7 @@ use super::qp::{self, QpState};
 use super::testbench::{Driver, Queue};
 use crate::faults::{Action, Point, Rule};
 
+mod backing;
 mod completion_events;
 
 const RC: u64 = 3;
@@ -340,7 +341,7 @@ fn page_lists_of_both_levels_are_walked() {
         .address(Object::Pble, 0)
         .unwrap();
     let list = d
-        .with(|rdma, cx| rdma.hmc.translate(cx, pbles))
+        .with(|rdma, cx| rdma.hmc.translate(cx.memory, pbles))
         .unwrap();
     // Level 1 at PBLE 16; level 2: root at 8 names leaf 1024, whose pages are two from the end of a leaf.
     d.put(list + 16 * 8, &pages[..3]);
@@ -397,7 +398,7 @@ fn paged_segments_are_followed() {
     let plan = d.rdma.hmc.plan.clone().unwrap();
     // The last PBLEs lie in a segment of their own that is not there yet.
     let last = plan.address(Object::Pble, 262_144 + 3).unwrap();
-    assert_eq!(d.with(|rdma, cx| rdma.hmc.translate(cx, last)), None);
+    assert_eq!(d.with(|rdma, cx| rdma.hmc.translate(cx.memory, last)), None);
     let (table, page) = (d.alloc(4096, 4096), d.alloc(4096, 4096));
     d.put(table, &[page | 1]);
     let command = (last >> 21) | (1 << 31) | (1 << 15);
@@ -650,7 +651,7 @@ fn the_event_queue_may_be_a_list_of_pages_and_overflows() {
     let plan = d.rdma.hmc.plan.as_ref().unwrap();
     let first = plan.address(Object::Pble, 8).unwrap();
     let list = d
-        .with(|rdma, cx| rdma.hmc.translate(cx, first))
+        .with(|rdma, cx| rdma.hmc.translate(cx.memory, first))
         .unwrap();
     // Two pages of 256 entries, not next to each other.
     let pages = [d.alloc(4096, 8192), d.alloc(4096, 8192)];

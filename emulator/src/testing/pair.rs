@@ -426,7 +426,7 @@ fn bring_up(machine: &mut Machine, me: u8, qps: u32, mtu: u16) -> Port {
 fn list(driver: &mut Driver, data: u64) -> u64 {
     let plan = driver.rdma.hmc.plan.as_ref().expect("plan");
     let first = plan.address(Object::Pble, 0).expect("PBLE");
-    let pbles = driver.with(|rdma, cx| rdma.hmc.translate(cx, first));
+    let pbles = driver.with(|rdma, cx| rdma.hmc.translate(cx.memory, first));
     let pbles = pbles.expect("memory of the PBLEs");
     let pages: Vec<u64> = (0..PAGED_LEN / 4096).rev().collect();
     let pages: Vec<u64> = pages.iter().map(|page| data + page * 4096).collect();

@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::super::backing;
 use super::super::fpm::{self, Plan};
 use super::super::layout::{hmc, wqe};
 use super::super::Rdma;
@@ -81,6 +82,12 @@ pub(super) fn update_sds(rdma: &mut Rdma, cx: &mut Context<'_>, c: &Command) -> 
         entries.push((wqe::SD_COMMAND.get(entry[0]), entry[1]));
     }
     for (command, data) in entries {
+        let sd = hmc::SD_INDEX.get32(command);
+        if rdma.hmc.has_sd(sd) {
+            if let Some(object) = backing::in_segment(rdma, cx.memory, sd) {
+                c.used(cx, format!("SD {sd} is taken from the live {object}"));
+            }
+        }
         rdma.hmc.write_sd(cx, &mut rdma.claims, command, data)?;
     }
     Ok(Done::OK)
