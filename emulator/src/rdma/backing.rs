@@ -15,7 +15,7 @@ use crate::memory::GuestMemory;
 
 /// Entries of page lists that are looked at for one piece of memory. Only regions of many GiB have more lists; a
 /// guest that made thousands of them shall not hold the emulator up.
-const LISTS: u64 = 1 << 16;
+const LISTS: u64 = 1 << 13;
 
 /// The first live object found that lies in segment `sd`, named for a report.
 pub(super) fn in_segment(rdma: &Rdma, memory: &GuestMemory, sd: u32) -> Option<String> {

@@ -72,7 +72,11 @@ impl Hmc {
             return Err(Reported);
         }
         claims.release(Owner::Sd(index));
-        self.pages.retain(|(sd, _), _| *sd != index);
+        let pages = self.pages.range((index, 0)..=(index, u32::MAX));
+        let pages: Vec<_> = pages.map(|(&place, _)| place).collect();
+        for place in pages {
+            self.pages.remove(&place);
+        }
         if !valid {
             if self.sds.remove(&index).is_none() {
                 cx.violation("hmc", format!("SD {index} is cleared but was not valid"));
@@ -244,17 +248,30 @@ impl Hmc {
             return;
         };
         for (object, start, end) in plan.static_ranges() {
-            let pages = (start - start % hmc::PAGE..end).step_by(hmc::PAGE as usize);
-            let missing = pages.into_iter().find(|&page| {
-                let place = self.translate(cx.memory, page);
-                !place.is_some_and(|at| cx.memory.contains(at, hmc::PAGE as usize, true))
-            });
+            let sds = start / hmc::SD_SPAN..end.div_ceil(hmc::SD_SPAN);
+            let missing = sds
+                .into_iter()
+                .find_map(|sd| self.missing_page(cx.memory, sd, start, end));
             if let Some(page) = missing {
                 let (sd, number) = (page / hmc::SD_SPAN, page % hmc::SD_SPAN / hmc::PAGE);
                 let text = format!("{object:?}: page {number} of SD {sd} is not there");
                 cx.violation("hmc", text);
             }
         }
+    }
+
+    /// The first page of segment `sd` within `start..end` that has no memory.
+    fn missing_page(&self, memory: &GuestMemory, sd: u64, start: u64, end: u64) -> Option<u64> {
+        if let Some(Sd::Direct(_)) = u32::try_from(sd).ok().and_then(|sd| self.sds.get(&sd)) {
+            return None;
+        }
+        let from = start.max(sd * hmc::SD_SPAN);
+        let to = end.min((sd + 1) * hmc::SD_SPAN);
+        let mut pages = (from - from % hmc::PAGE..to).step_by(hmc::PAGE as usize);
+        pages.find(|&page| {
+            let place = self.translate(memory, page);
+            !place.is_some_and(|at| memory.contains(at, hmc::PAGE as usize, true))
+        })
     }
 
     /// Whether all segment descriptors were cleared.
