@@ -10,6 +10,8 @@ use crate::testing::pair::UD_QP;
 
 /// The Q_Key of the datagram queue pairs.
 const QKEY: u32 = 0x1234;
+/// That of the queue pair of management.
+const MANAGEMENT_QKEY: u32 = 0x8001_0000;
 /// The number that datagrams to a group carry.
 const GROUP_QP: u32 = 0xff_ffff;
 
@@ -38,7 +40,8 @@ impl Fuzzer<'_> {
         let deth = Deth {
             qkey: match self.input.byte() % 8 {
                 0 => self.input.word() as u32,
-                1 => 0x8001_0000,
+                1 => MANAGEMENT_QKEY,
+                _ if to == 1 => MANAGEMENT_QKEY,
                 _ => QKEY,
             },
             src_qp: self.input.pick(&[UD_QP, 1, 0xff_fffe]),

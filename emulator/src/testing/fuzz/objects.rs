@@ -5,7 +5,7 @@
 
 use super::Fuzzer;
 use crate::rdma::layout;
-use crate::rdma::testbench::{Driver, Queue};
+use crate::rdma::testbench::{Driver, Queue, Rings};
 use crate::testing::pair::{self, CQ, UD_QP};
 
 /// Pages for the rings, in low memory that nothing else uses.
@@ -23,6 +23,8 @@ mod page {
     pub const BACKING: u64 = 33;
     pub const GROUP: u64 = 34;
     pub const CQ_SHADOW: u64 = 35;
+    /// Context, rings and shadow area of queue pair 1.
+    pub const MANAGEMENT: u64 = 36;
 }
 /// PBLE of the pool's first page; the list goes on with the pages in order.
 const LIST: u64 = 1024;
@@ -182,14 +184,10 @@ impl Fuzzer<'_> {
         self.post_command(port, words);
     }
 
-    /// A multicast group with the datagram queue pair, and the queue pair of
-    /// management.
+    /// A multicast group with the datagram queue pair.
     fn groups(&mut self, port: usize) {
-        if self.input.chance(4) {
-            // Number 1 with the rings of the last connection is refused while that lives.
-            let rings = self.pair.ports[port].qps[2].rings;
-            let words = Driver::qp_command(0, 1, 4, 1, rings);
-            self.post_command(port, words);
+        if self.input.chance(3) {
+            self.management(port);
             return;
         }
         let member = (4791 << 32) | (1 << 31) | u64::from(UD_QP);
@@ -199,6 +197,33 @@ impl Fuzzer<'_> {
         let context = page(page::GROUP);
         let words = [0x0100_5e01_0203, 0, 1, header, context, 0, 0xe001_0203, 0];
         self.post_command(port, words);
+    }
+
+    /// The queue pair of management, number 1, with work for what arrives.
+    fn management(&mut self, port: usize) {
+        const ID: u32 = 1;
+        const DATAGRAMS: u64 = 4;
+        let rings = Rings {
+            context: page(page::MANAGEMENT),
+            sq: page(page::MANAGEMENT + 1),
+            rq: page(page::MANAGEMENT + 2),
+            shadow: page(page::MANAGEMENT + 3),
+        };
+        self.post_command(port, Driver::qp_command(2, ID, DATAGRAMS, 0, rings));
+        let mut words = Driver::context(rings, CQ, 0);
+        words[0] |= layout::qpc::IS_QP1.mask();
+        words[8] |= 0x8001_0000 << 32;
+        self.pair.put_words(port, rings.context, &words);
+        let valid = 1 << 63;
+        for n in 0..16 {
+            let len = valid | 4096 << 32 | u64::from(pair::STAG);
+            let receive = [pair::VA + 0x6000, len, 0, valid];
+            self.pair.put_words(port, rings.rq + n * 32, &receive);
+        }
+        for (code, next) in [(0, 1), (1, 4), (1, 2)] {
+            let words = Driver::qp_command(code, ID, DATAGRAMS, next, rings);
+            self.post_command(port, words);
+        }
     }
 
     /// The last segment, which has pages of its own: they come, are used, go.
