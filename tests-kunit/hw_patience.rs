@@ -24,8 +24,8 @@ mod tests {
         let mut patience = Patience::new(7, begin);
         let mut now = begin;
 
-        (1..=100_000).find(|look| {
-            let completed = pause.map_or(0, |pause| look / pause);
+        (1..=100_000_u32).find(|look| {
+            let completed = pause.and_then(|pause| look.checked_div(pause)).unwrap_or(0);
 
             now = now + Delta::from_millis(step);
             patience.is_over(7 + u64::from(completed), now)
