@@ -92,23 +92,16 @@ have_gids() { gid "$1" "$2" >/dev/null && peer_gid "$3" "$4" >/dev/null; }
 
 listens() { [ -n "$(ss -Htln "sport = :$1")$(peer ss -Htln "sport = :$1")" ]; }
 cm_listens() { rdma resource show cm_id | grep -q 'state LISTEN'; }
-# in_group ADDRESS: a multicast address's low 23 bits are in the MAC address.
-in_group() {
-	local a b c d
-	IFS=. read -r a b c d <<<"$1"
-	peer grep -q "$(printf '01005e%02x%02x%02x' $((b & 127)) "$c" "$d")" /proc/net/dev_mcast
-}
-# pair SERVER CLIENT [PORT]: runs both; sets the status of each, rs and rc. The
-# client waits for the server's TCP port, or until the server's namespace is in
-# the multicast group that PORT names, or without PORT until someone listens for
-# connections, or for three seconds.
+# pair SERVER CLIENT [SIGN]: runs both; sets the status of each, rs and rc. The
+# client waits for SIGN: the server's TCP port or something that it says; without
+# SIGN until someone listens for connections, or for three seconds.
 pair() {
 	local server limit=${LIMIT:-20}
 	within "$limit" bash -c "$1" >/run/server.txt 2>&1 &
 	server=$!
 	case ${3-} in
 	'') await 3 cm_listens || true ;;
-	*.*) await 15 in_group "$3" && sleep 1 ;;
+	*[!0-9]*) await 15 grep -q "$3" /run/server.txt ;;
 	*) await 8 listens "$3" ;;
 	esac
 	within "$limit" bash -c "$2" >/run/client.txt 2>&1
@@ -117,7 +110,7 @@ pair() {
 	rs=$?
 	((rc == 0 && rs == 0))
 }
-# both NAME SERVER CLIENT [PORT]: ok if both succeed.
+# both NAME SERVER CLIENT [SIGN]: ok if both succeed.
 both() {
 	local name=$1 rc rs
 	shift
