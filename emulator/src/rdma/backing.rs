@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory of the HMC that the driver takes back: no live object may lie in it.
 //!
-//! Entries of the ARP table are left out: drivers let them be when they take the memory away.
+//! Entries of the ARP table and address handles are left out: drivers let them be when they take the memory away, and
+//! without queue pairs nothing uses them.
 
 use std::ops::Range;
 
@@ -38,7 +39,6 @@ fn in_range(rdma: &Rdma, memory: &GuestMemory, start: u64, end: u64) -> Option<S
     find(Object::Qp, &|id| rdma.qps.contains_key(id))
         .or_else(|| find(Object::Cq, &|id| rdma.cqs.contains_key(id)))
         .or_else(|| find(Object::Mr, &|id| rdma.mrs.contains_key(id)))
-        .or_else(|| find(Object::AddressHandle, &|id| rdma.ahs.contains_key(id)))
         .or_else(|| find(Object::McastGroup, &|id| rdma.mcast.contains_key(id)))
         .or_else(|| list_in(rdma, memory, plan.within(Object::Pble, start, end)))
 }
