@@ -168,9 +168,6 @@ pub(crate) enum SendOp<'a, T: Operations> {
         /// Whether the key of the local memory is invalidated afterwards.
         invalidate_local: bool,
     },
-    /// Moves nothing: an RDMA WRITE without local memory on a queue pair of datagrams. It marks the
-    /// end of what is flushed (`ib_drain_sq()`).
-    Marker,
     /// Invalidates a local key.
     LocalInv(u32),
     /// Makes the pages that were mapped to the region usable.
@@ -276,9 +273,6 @@ impl<'a, T: Operations> SendWr<'a, T> {
         Ok(match self.wr.opcode {
             c::ib_wr_opcode_IB_WR_SEND => SendOp::Send,
             c::ib_wr_opcode_IB_WR_SEND_WITH_IMM => SendOp::SendWithImm(self.imm()),
-            c::ib_wr_opcode_IB_WR_RDMA_WRITE if self.datagram && self.wr.num_sge == 0 => {
-                SendOp::Marker
-            }
             // All others would be part of another structure than the one of datagrams.
             _ if self.datagram => return Err(EINVAL),
             c::ib_wr_opcode_IB_WR_SEND_WITH_INV => SendOp::SendWithInv(self.invalidate_rkey()),
@@ -320,6 +314,15 @@ impl<'a, T: Operations> SendWr<'a, T> {
             }
             _ => return Err(EINVAL),
         })
+    }
+
+    /// Whether it moves nothing: an RDMA WRITE without local memory on a queue pair of datagrams,
+    /// which is no operation but marks the end of what is flushed (`ib_drain_sq()`).
+    #[cold]
+    pub(crate) fn is_marker(&self) -> bool {
+        self.datagram
+            && self.wr.opcode == bindings::ib_wr_opcode_IB_WR_RDMA_WRITE
+            && self.wr.num_sge == 0
     }
 
     /// Where a datagram goes.

@@ -148,7 +148,12 @@ impl KernelQp {
         let mut max_sge = self.granted.send_sge;
         let mut max_bytes = self.limits.max_message;
         let mut inline = given.inline();
-        let transfer = match wr.op()? {
+        let op = match wr.op() {
+            Ok(op) => op,
+            Err(_) if wr.is_marker() => return self.mark(queue, wr, flags),
+            Err(error) => return Err(error),
+        };
+        let transfer = match op {
             SendOp::Send if self.datagram => self.datagram(wr, flags, None)?,
             SendOp::SendWithImm(imm) if self.datagram => self.datagram(wr, flags, Some(imm))?,
             SendOp::Send => Transfer::send(flags, SendExtra::None),
@@ -171,7 +176,6 @@ impl KernelQp {
                 inline = false;
                 Transfer::read(flags, invalidate_local, remote(remote_addr, rkey))
             }
-            SendOp::Marker => return self.mark(queue, wr, flags),
             SendOp::LocalInv(stag) => {
                 return self.invalidate(queue, wr, flags, stag);
             }
