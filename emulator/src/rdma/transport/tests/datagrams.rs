@@ -56,17 +56,9 @@ fn datagram_with_header_in_front() {
     pair.assert_clean();
 }
 
-#[test]
-fn ipv6_datagram_has_its_header() {
+/// A pair after a datagram of nine bytes by `path`.
+fn sent_over(path: crate::rdma::packet::Path) -> Pair {
     let mut pair = pair();
-    let path = crate::rdma::packet::Path {
-        src_ip: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).into(),
-        dst_ip: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2).into(),
-        traffic_class: 0x20,
-        flow_label: 0x12345,
-        vlan: Some(5),
-        ..datagram_path(1, 2)
-    };
     pair.a
         .device
         .handles
@@ -75,6 +67,20 @@ fn ipv6_datagram_has_its_header() {
     pair.a.post(&datagram(&[piece(0, 9)], None, QKEY));
     pair.a.ring();
     pair.settle();
+    pair
+}
+
+#[test]
+fn ipv6_datagram_has_its_header() {
+    let path = crate::rdma::packet::Path {
+        src_ip: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1).into(),
+        dst_ip: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2).into(),
+        traffic_class: 0x20,
+        flow_label: 0x12345,
+        vlan: Some(5),
+        ..datagram_path(1, 2)
+    };
+    let mut pair = sent_over(path);
     let got = pair.b.take_completions();
     assert_eq!((got[0].length, got[0].opcode), (49, 0x24));
     assert_eq!(got[0].source.unwrap().vlan, Some(5));
@@ -88,20 +94,12 @@ fn ipv6_datagram_has_its_header() {
 #[test]
 fn congestion_on_the_way_to_a_group_is_not_notified() {
     for (dst_ip, notified) in [([10, 0, 0, 2], 1), ([224, 1, 2, 3], 0)] {
-        let mut pair = pair();
         let path = crate::rdma::packet::Path {
             dst_ip: IpAddr::from(dst_ip),
             traffic_class: 3,
             ..datagram_path(1, 2)
         };
-        pair.a
-            .device
-            .handles
-            .insert(5, AddressHandle { pd: 5, path });
-        pair.b.post_receive(&[piece(0, 100)]);
-        pair.a.post(&datagram(&[piece(0, 9)], None, QKEY));
-        pair.a.ring();
-        pair.settle();
+        let mut pair = sent_over(path);
         assert_eq!(pair.b.take_completions().len(), 1);
         assert_eq!(pair.b.device.counter(Counter::CongestionMarked), 1);
         assert_eq!(pair.b.device.counter(Counter::CnpSent), notified);
