@@ -253,26 +253,19 @@ pub(crate) struct MrKeys {
 }
 
 impl<T: Operations> Mr<T> {
-    /// Puts a region together.
-    pub(super) fn new(data: T::Mr, keys: MrKeys) -> Self {
+    /// Puts a region together, of which users are told that peers know its first byte by `iova` and
+    /// that it has `length` bytes.
+    pub(super) fn new(data: T::Mr, keys: MrKeys, (iova, length): (u64, u64)) -> Self {
         Self {
             head: Opaque::new(bindings::ib_mr {
                 lkey: keys.lkey,
                 rkey: keys.rkey,
+                iova,
+                length,
                 ..Default::default()
             }),
             data,
         }
-    }
-
-    /// The same region, with what users are told of it: peers know its first byte by `iova`, and it
-    /// has `length` bytes. Of regions that are mapped later the core notes that itself.
-    pub(super) fn with_range(self, iova: u64, length: u64) -> Self {
-        // SAFETY: Nobody else has a reference to it.
-        let head = unsafe { &mut *self.head.get() };
-        head.iova = iova;
-        head.length = length;
-        self
     }
 
     /// The address by which the peer knows the first byte.

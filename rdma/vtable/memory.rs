@@ -16,6 +16,7 @@ use crate::{
         Device,
         Mr,
         MrChange,
+        MrKeys,
         MrType,
         Operations,
         Pd,
@@ -28,14 +29,20 @@ use crate::{
 use super::VTable;
 
 impl<T: Operations> VTable<T> {
-    /// Makes a region with the driver's part that `f` makes.
+    /// Makes a region with the driver's part that `f` makes. `range` is that of [`Mr::new`]; of
+    /// regions that are mapped later the core notes it then.
     ///
     /// # Safety
     ///
     /// `pd` is a protection domain that [`VTable::alloc_pd`] made, and this is an operation.
     unsafe fn new_mr(
         pd: *mut bindings::ib_pd,
-        f: impl for<'a> FnOnce(&'a Device<T>, &'a T::RegistrationData<'a>, &Pd<T>) -> Result<Mr<T>>,
+        range: (u64, u64),
+        f: impl for<'a> FnOnce(
+            &'a Device<T>,
+            &'a T::RegistrationData<'a>,
+            &Pd<T>,
+        ) -> Result<(T::Mr, MrKeys)>,
     ) -> Result<*mut bindings::ib_mr> {
         // SAFETY: By this function's requirements.
         let (core_device, pd) = unsafe { ((*pd).device, Pd::from_raw(pd)) };
@@ -44,8 +51,9 @@ impl<T: Operations> VTable<T> {
         // Room first, such that nothing can fail after the device knows the region.
         let room = KBox::<Mr<T>>::new_uninit(GFP_KERNEL)?;
         // SAFETY: By this function's requirements.
-        let made = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
-        let mr: *mut bindings::ib_mr = KBox::into_raw(KBox::write(room, made)).cast();
+        let (made, keys) = unsafe { device.with_data(|device, data| f(device, data, pd)) }?;
+        let mr: *mut bindings::ib_mr =
+            KBox::into_raw(KBox::write(room, Mr::new(made, keys, range))).cast();
         // SAFETY: It has just been made. The core writes the same, but later.
         unsafe { (*mr).device = core_device };
         Ok(mr)
@@ -124,10 +132,7 @@ impl<T: Operations> VTable<T> {
         let access = Access::from_raw(access as u32);
         // SAFETY: By this function's requirements.
         Self::to_core(unsafe {
-            Self::new_mr(pd, |_, data, pd| {
-                let (made, keys) = T::get_dma_mr(data, pd, access)?;
-                Ok(Mr::new(made, keys))
-            })
+            Self::new_mr(pd, (0, 0), |_, data, pd| T::get_dma_mr(data, pd, access))
         })
     }
 
@@ -141,10 +146,8 @@ impl<T: Operations> VTable<T> {
     ) -> *mut bindings::ib_mr {
         // SAFETY: By this function's requirements.
         Self::to_core(unsafe {
-            Self::new_mr(pd, |_, data, pd| {
-                let mr_type = MrType::try_from(mr_type)?;
-                let (made, keys) = T::alloc_mr(data, pd, mr_type, max_num_sg)?;
-                Ok(Mr::new(made, keys))
+            Self::new_mr(pd, (0, 0), |_, data, pd| {
+                T::alloc_mr(data, pd, MrType::try_from(mr_type)?, max_num_sg)
             })
         })
     }
@@ -164,10 +167,9 @@ impl<T: Operations> VTable<T> {
         let region = Self::region(start, length, virt_addr, access, dmah);
         // SAFETY: By this function's requirements.
         Self::to_core(unsafe {
-            Self::new_mr(pd, |device, data, pd| {
+            Self::new_mr(pd, (virt_addr, length), |device, data, pd| {
                 let mut udata = Udata::from_raw(udata).ok_or(EINVAL)?;
-                let (made, keys) = T::reg_user_mr(device, data, pd, region?, &mut udata)?;
-                Ok(Mr::new(made, keys).with_range(virt_addr, length))
+                T::reg_user_mr(device, data, pd, region?, &mut udata)
             })
         })
     }
@@ -188,9 +190,8 @@ impl<T: Operations> VTable<T> {
         let region = Self::region(offset, length, virt_addr, access, dmah);
         // SAFETY: By this function's requirements.
         let mr = unsafe {
-            Self::new_mr(pd, |device, data, pd| {
-                let (made, keys) = T::reg_dmabuf_mr(device, data, pd, region?, fd)?;
-                Ok(Mr::new(made, keys).with_range(virt_addr, length))
+            Self::new_mr(pd, (virt_addr, length), |device, data, pd| {
+                T::reg_dmabuf_mr(device, data, pd, region?, fd)
             })
         };
         // SAFETY: It is a new one, whose memory the driver has left locked.
@@ -214,16 +215,19 @@ impl<T: Operations> VTable<T> {
         // CAST: Both are sets of bits.
         let change = MrChange::new(flags as u32, start, length, virt_addr, access as u32);
         // SAFETY: By this function's requirements.
+        let old = unsafe { Mr::<T>::from_raw(mr) };
+        let range = match change {
+            Ok(MrChange {
+                memory: Some((_, length, iova)),
+                ..
+            }) => (iova, length),
+            _ => (old.iova(), old.length()),
+        };
+        // SAFETY: By this function's requirements.
         Self::to_core(unsafe {
-            Self::new_mr(pd, |device, data, pd| {
+            Self::new_mr(pd, range, |device, data, pd| {
                 Udata::<T>::from_raw(udata).ok_or(EINVAL)?.no_io()?;
-                let (change, old) = (change?, Mr::from_raw(mr));
-                let (made, keys) = T::rereg_mr(device, data, pd, old, &change)?;
-                let (iova, length) = match change.memory {
-                    Some((_, length, iova)) => (iova, length),
-                    None => (old.iova(), old.length()),
-                };
-                Ok(Mr::new(made, keys).with_range(iova, length))
+                T::rereg_mr(device, data, pd, old, &change?)
             })
         })
     }
