@@ -33,14 +33,17 @@ use super::{
     Verbs, //
 };
 use crate::{
-    hw::cqp::{
-        address::{
-            AddressHandle,
-            CreateAh,
-            DestroyAh, //
+    hw::{
+        cqp::{
+            address::{
+                AddressHandle,
+                CreateAh,
+                DestroyAh, //
+            },
+            CommandDone,
+            Outcome, //
         },
-        CommandDone,
-        Outcome, //
+        function::Function, //
     },
     rdma::{
         AhAttr,
@@ -185,22 +188,14 @@ impl Ah {
     fn make_without_sleep(dev: &Device<'_>, handle: AddressHandle) -> Result {
         let function = dev.function();
         let progress = Arc::new(Progress(Atomic::new(UNDER_WAY)), GFP_ATOMIC)?;
-        let begin = Instant::<Monotonic>::now();
 
         function.submit(&CreateAh(handle), progress.clone(), 0)?;
-        loop {
-            match progress.0.load(Acquire) {
-                MADE => return Ok(()),
-                REFUSED => return Err(EINVAL),
-                _ => (),
-            }
-            if begin.elapsed() > ATOMIC_LIMIT || function.is_reset_pending() {
-                return Err(ETIMEDOUT);
-            }
-            // The interrupt that would take the completion may be waiting for this very processor.
-            function.process_completions();
-            udelay(ATOMIC_STEP);
-        }
+        await_without_sleep(function, || match progress.0.load(Acquire) {
+            MADE => Some(Ok(())),
+            REFUSED => Some(Err(EINVAL)),
+            _ => None,
+        })
+        .unwrap_or(Err(ETIMEDOUT))
     }
 
     /// Gives the handle back. Sleeps if it is one that users share, else only if `may_sleep`.
@@ -217,16 +212,14 @@ impl Ah {
     fn unmake(dev: &Device<'_>, handle: &AddressHandle, may_sleep: bool) {
         let function = dev.function();
         let command = DestroyAh(*handle);
-        let begin = Instant::<Monotonic>::now();
-        let told = loop {
-            match function.post(&command) {
-                Err(EAGAIN) if may_sleep => break function.execute(&command).map(|_| ()),
-                Err(EAGAIN) if begin.elapsed() <= ATOMIC_LIMIT => {
-                    function.process_completions();
-                    udelay(ATOMIC_STEP);
-                }
-                told => break told,
-            }
+        let told = match function.post(&command) {
+            Err(EAGAIN) if may_sleep => function.execute(&command).map(|_| ()),
+            Err(EAGAIN) => await_without_sleep(function, || match function.post(&command) {
+                Err(EAGAIN) => None,
+                told => Some(told),
+            })
+            .unwrap_or(Err(EAGAIN)),
+            told => told,
         };
 
         // If the device can't be told, it may go on using the number, which is lost then until the
@@ -252,5 +245,21 @@ impl Ah {
     #[inline]
     pub(super) fn number(&self) -> u32 {
         self.handle.index
+    }
+}
+
+/// Looks by `f` again and again until it finds something, the device has had its time, or is about
+/// to be reset. Never sleeps.
+fn await_without_sleep<R>(function: &Function<'_>, mut f: impl FnMut() -> Option<R>) -> Option<R> {
+    let begin = Instant::<Monotonic>::now();
+
+    loop {
+        let found = f();
+        if found.is_some() || begin.elapsed() > ATOMIC_LIMIT || function.is_reset_pending() {
+            return found;
+        }
+        // The interrupt that would take completions may be waiting for this very processor.
+        function.process_completions();
+        udelay(ATOMIC_STEP);
     }
 }
