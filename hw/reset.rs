@@ -91,9 +91,7 @@ impl<'a> ResetState<'a> {
     pub(super) fn set_leaving(&self) {
         self.leaving.store(true, Relaxed);
     }
-}
 
-impl ResetState<'_> {
     /// Returns whether the reset that is pending is ahead.
     fn is_ahead(&self) -> bool {
         if !self.is_refused() {
