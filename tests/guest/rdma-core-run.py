@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """In the virtual machine: rdma-core's own tests, one line a test.
 
-  rdma-core-run.py DEVICE GID_INDEX [MODULE_OR_TEST...]
+  rdma-core-run.py DEVICE GID_INDEX [--only=PART | --without=PART] MODULE_OR_TEST...
+
+PART is a part of the names of the tests to run, or not to run.
 
 Each line is "result TEST OUTCOME SECONDS [what it said]" with tabs between; an
 outcome is pass, skip, fail or error. The last line is "done NUMBER". The tests'
 random choices depend on their names only. A test that failed is tried once
 more: some give their peer half a second, which is little under emulation.
 """
+import argparse
 import os
 import random
 import signal
@@ -80,15 +83,25 @@ def run(test):
 
 
 def main():
-    device, gid, *names = sys.argv[1:]
+    ours = argparse.ArgumentParser()
+    ours.add_argument("device")
+    ours.add_argument("gid")
+    ours.add_argument("--only", default="")
+    ours.add_argument("--without")
+    ours.add_argument("names", nargs="+")
+    args = ours.parse_args()
     sys.path.insert(0, TESTS)
-    sys.argv[1:] = ["--dev", device, "--port", "1", "--gid", gid]
+    sys.argv[1:] = ["--dev", args.device, "--port", "1", "--gid", args.gid]
     from args_parser import parser
     SourceFileLoader("tests", os.path.join(TESTS, "__init__.py")).load_module()
     parser.parse_args()
     signal.signal(signal.SIGALRM, too_long)
     loader = unittest.TestLoader()
-    tests = list(tests_of(loader.loadTestsFromNames([f"tests.{name}" for name in names])))
+    tests = [
+        test
+        for test in tests_of(loader.loadTestsFromNames([f"tests.{name}" for name in args.names]))
+        if args.only in test.id() and not (args.without and args.without in test.id())
+    ]
     for test in tests:
         run(test)
     print(f"done\t{len(tests)}")
