@@ -17,10 +17,16 @@ use super::{
     }, //
 };
 
+/// Numbers of a pool, so that its bitmap takes a page: that of all memory keys would be half a
+/// megabyte in one piece, which a host that has long been up may not have.
+const POOL_NUMBERS: usize = 8 * 4096;
+
 /// Numbers that are taken and what is tried next.
 struct Numbers {
-    pool: IdPool,
+    /// Of [`POOL_NUMBERS`] each, but for the last.
+    pools: KVec<IdPool>,
     used: u32,
+    /// Below `max`.
     next: usize,
     max: usize,
 }
@@ -87,8 +93,12 @@ impl Ids {
             let mut numbers = self.numbers.lock();
 
             // CAST: Widening.
-            numbers.pool.release_id(id as usize);
-            numbers.used = numbers.used.saturating_sub(1);
+            let id = id as usize;
+
+            if let Some(pool) = numbers.pools.get_mut(id / POOL_NUMBERS) {
+                pool.release_id(id % POOL_NUMBERS);
+                numbers.used = numbers.used.saturating_sub(1);
+            }
         }
     }
 }
@@ -96,40 +106,59 @@ impl Ids {
 impl Numbers {
     fn new(max: u32, reserved: u32) -> Result<Self> {
         // CAST: Widening.
-        let mut pool = IdPool::with_capacity(max as usize, GFP_KERNEL)?;
+        let max = max as usize;
+        let mut pools = KVec::with_capacity(max.div_ceil(POOL_NUMBERS), GFP_KERNEL)?;
+
+        for first in (0..max).step_by(POOL_NUMBERS) {
+            let pool = IdPool::with_capacity((max - first).min(POOL_NUMBERS), GFP_KERNEL)?;
+
+            pools.push(pool, GFP_KERNEL)?;
+        }
+        let mut numbers = Self {
+            pools,
+            used: 0,
+            next: 0,
+            max,
+        };
 
         for _ in 0..reserved {
-            if let Some(id) = pool.find_unused_id(0) {
-                id.acquire();
-            }
+            numbers.take();
         }
+        numbers.used = 0;
 
-        Ok(Self {
-            pool,
-            used: 0,
-            // CAST: Widening.
-            next: reserved as usize,
-            max: max as usize,
-        })
+        Ok(numbers)
     }
 
     fn take(&mut self) -> Option<u32> {
-        let max = self.max;
+        let first = self.next / POOL_NUMBERS;
+        let count = self.pools.len();
 
-        for start in [self.next, 0] {
-            // The pool may be larger than there are numbers.
-            if let Some(id) = self
-                .pool
-                .find_unused_id(start)
-                .filter(|id| id.as_usize() < max)
-            {
-                // CAST: Below `max`, which has 32 bits.
-                let id = id.acquire() as u32;
+        // From `next` on and around; the first pool comes again, for what lies before `next`.
+        for turn in 0..=count {
+            let index = (first + turn).checked_rem(count)?;
+            let start = if turn == 0 {
+                self.next % POOL_NUMBERS
+            } else {
+                0
+            };
+            let Some(id) = self.pools.get_mut(index)?.find_unused_id(start) else {
+                continue;
+            };
+            let number = index * POOL_NUMBERS + id.as_usize();
 
-                self.next = id as usize + 1;
-                self.used += 1;
-                return Some(id);
+            // A pool may be larger than there are numbers.
+            if number >= self.max {
+                continue;
             }
+            id.acquire();
+            self.used += 1;
+            // A bitmap must not be asked beyond its end.
+            self.next = number + 1;
+            if self.next == self.max {
+                self.next = 0;
+            }
+            // CAST: Below `max`, which has 32 bits.
+            return Some(number as u32);
         }
 
         None

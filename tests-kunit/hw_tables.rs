@@ -17,7 +17,10 @@ mod tests {
             },
             object::Object, //
         },
-        ids::IdPools, //
+        ids::{
+            IdPools,
+            Ids, //
+        }, //
     };
 
     /// A layout of so many queue pairs and multicast groups.
@@ -52,6 +55,44 @@ mod tests {
                 assert!(ids.mcast_groups.take().is_err());
             }
         }
+        Ok(())
+    }
+
+    // A page of them and some more: in turn from the last one on, around, and no further than their
+    // number.
+    #[test]
+    fn numbers_in_turn() -> Result {
+        const MAX: u32 = 32768 + 100;
+
+        let ids = KBox::pin_init(Ids::new(MAX, 3), GFP_KERNEL)?;
+
+        assert_eq!(ids.usable(), MAX - 3);
+        for expected in 3..MAX {
+            assert_eq!(ids.take()?.keep(), expected);
+        }
+        assert_eq!(ids.used(), MAX - 3);
+        assert!(ids.take().is_err());
+
+        for (back, expected) in [
+            (&[5][..], &[5][..]),
+            (&[3, 7, 32800], &[7, 32800, 3]),
+            (&[MAX - 1, 4], &[4, MAX - 1]),
+            (&[3], &[3]),
+        ] {
+            for id in back {
+                ids.give_back(*id);
+            }
+            for id in expected {
+                assert_eq!(ids.take()?.keep(), *id);
+            }
+            assert!(ids.take().is_err());
+        }
+
+        // Not kept, it is given back; one that can't be is left alone.
+        ids.give_back(9);
+        assert_eq!(ids.take()?.get(), 9);
+        ids.give_back(MAX);
+        assert_eq!(ids.used(), MAX - 4);
         Ok(())
     }
 
