@@ -7,6 +7,7 @@
 
 #include <linux/err.h>
 #include <linux/kernel.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -395,6 +396,109 @@ static int ic_case_drain(struct ic_end *a, struct ic_end *b)
 	return err;
 }
 
+/* Registrations and their ends, in one post each. */
+#define IC_REUSES	500
+
+/* What is posted again and again, and what must never be. */
+struct ic_reuse {
+	struct ib_cq *cq;
+	struct ib_send_wr end;	/* the last of the chain */
+	struct ib_cqe end_cqe;
+	struct ib_rdma_wr other;	/* put behind it when it is done */
+	struct ib_cqe other_cqe;
+	unsigned int ended;
+	unsigned int others;
+	enum ib_wc_status status;
+};
+
+/* Once the last of the chain is done its memory is the user's again. */
+static int ic_reuse_poll(void *data)
+{
+	struct ic_reuse *reuse = data;
+	struct ib_wc wc;
+
+	while (!kthread_should_stop()) {
+		if (ib_poll_cq(reuse->cq, 1, &wc) <= 0) {
+			cond_resched();
+			continue;
+		}
+		if (wc.status != IB_WC_SUCCESS)
+			WRITE_ONCE(reuse->status, wc.status);
+		if (wc.wr_cqe == &reuse->other_cqe)
+			WRITE_ONCE(reuse->others, reuse->others + 1);
+		if (wc.wr_cqe != &reuse->end_cqe)
+			continue;
+		WRITE_ONCE(reuse->end.next, &reuse->other.wr);
+		smp_store_release(&reuse->ended, reuse->ended + 1);
+	}
+	return 0;
+}
+
+/* A chain ends where it ended when it was posted. */
+static int ic_case_reuse(struct ic_end *a, struct ic_end *b)
+{
+	struct ic_reuse reuse = {
+		.end.wr_cqe = &reuse.end_cqe,
+		.end.opcode = IB_WR_LOCAL_INV,
+		.end.send_flags = IB_SEND_SIGNALED,
+		.other.wr.wr_cqe = &reuse.other_cqe,
+		.other.wr.opcode = IB_WR_RDMA_WRITE,
+		.other.wr.send_flags = IB_SEND_SIGNALED,
+	};
+	struct ib_reg_wr reg = {
+		.wr.opcode = IB_WR_REG_MR,
+		.wr.next = &reuse.end,
+		.access = IB_ACCESS_LOCAL_WRITE,
+	};
+	struct task_struct *poller;
+	unsigned long limit;
+	unsigned int i;
+	int err;
+
+	err = ic_case_open(a, b) ?: ic_connect(a, b);
+	if (err)
+		return err;
+	a->tx.mr = ib_alloc_mr(a->pd, IB_MR_TYPE_MEM_REG, IC_BYTES / SZ_4K);
+	if (IS_ERR(a->tx.mr)) {
+		err = PTR_ERR(a->tx.mr);
+		a->tx.mr = NULL;
+		return err;
+	}
+	err = ib_map_mr_sg(a->tx.mr, &a->tx.sg, 1, NULL, SZ_4K);
+	if (err != 1)
+		return err < 0 ? err : -EINVAL;
+	reg.mr = a->tx.mr;
+	reg.key = a->tx.mr->rkey;
+	reuse.end.ex.invalidate_rkey = a->tx.mr->rkey;
+	reuse.cq = a->scq;
+	poller = kthread_run(ic_reuse_poll, &reuse, "ib_client_reuse");
+	if (IS_ERR(poller))
+		return PTR_ERR(poller);
+
+	err = 0;
+	limit = jiffies + msecs_to_jiffies(IC_TIMEOUT_MS);
+	for (i = 1; !err && i <= IC_REUSES && !reuse.status; i++) {
+		WRITE_ONCE(reuse.end.next, NULL);
+		err = ib_post_send(a->qp, &reg.wr, NULL);
+		while (!err && smp_load_acquire(&reuse.ended) < i &&
+		       !READ_ONCE(reuse.status)) {
+			if (time_after(jiffies, limit))
+				err = -ETIMEDOUT;
+			cond_resched();
+		}
+	}
+	kthread_stop(poller);
+	if (reuse.status)
+		ic_fail("after %u chains: completion with '%s'", i - 1,
+			ib_wc_status_msg(reuse.status));
+	else if (reuse.others)
+		ic_fail("what was put behind one of %d chains was posted, %u times",
+			IC_REUSES, reuse.others);
+	else if (err)
+		ic_fail("after %u of %d chains: %d", i - 1, IC_REUSES, err);
+	return err;
+}
+
 static const struct ic_case ic_cases[] = {
 	{ "Q-29", "inline data up to the limit and beyond", ic_case_inline },
 	{ "M-18", "a fast registration when page lists are in pieces",
@@ -402,6 +506,8 @@ static const struct ic_case ic_cases[] = {
 	{ "Q-11", "RESET of a QP, new or in ERR", ic_case_reset },
 	{ "destroy", "a QP is destroyed with RECVs outstanding", ic_case_destroy },
 	{ "drain", "a QP of datagrams is drained", ic_case_drain },
+	{ "reuse", "a chain whose memory is used again as soon as it is done",
+	  ic_case_reuse },
 };
 
 /* Runs the cases whose rows are in @rows, comma-separated. */
