@@ -82,11 +82,13 @@ mod tests {
 
         assert!(ring.is_empty());
         assert_eq!(ring.used(), 0);
-        assert_eq!(ring.free(1), 7);
+        assert!(ring.has_room(7, 1) && !ring.has_room(8, 1));
+        assert!(ring.has_room(5, 3) && !ring.has_room(6, 3));
+        assert!(!ring.has_room(u32::MAX, u32::MAX));
         assert!(!ring.holds(0));
         ring.advance_head(7);
         assert_eq!(ring.used(), 7);
-        assert_eq!(ring.free(1), 0);
+        assert!(ring.has_room(0, 1) && !ring.has_room(1, 1));
         assert!(ring.holds(0) && ring.holds(6) && !ring.holds(7) && !ring.holds(8));
         ring.release_to(5, 1);
         assert_eq!(ring.tail(), 6);

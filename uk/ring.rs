@@ -90,14 +90,14 @@ impl Ring {
         self.distance(self.tail, self.head)
     }
 
-    /// Places that may still be used, when `reserved` of them (one at least) must stay free.
+    /// Whether `count` more places may be used, when `reserved` (one at least) must stay free.
     #[doc(alias = "IRDMA_RING_FREE_QUANTA")]
     #[inline]
-    pub(crate) fn free(&self, reserved: u32) -> u32 {
-        // By the invariants no more are in use than `mask` says.
-        self.mask
-            .wrapping_sub(self.used())
-            .saturating_sub(reserved.wrapping_sub(1))
+    pub(crate) fn has_room(&self, count: u32, reserved: u32) -> bool {
+        let free = self.distance(self.head, self.tail.wrapping_sub(1));
+
+        // The one that tells full from empty is not among those.
+        u64::from(free) + 1 >= u64::from(count) + u64::from(reserved)
     }
 
     /// Whether nothing is in use.

@@ -14,7 +14,8 @@ use super::{
     ring::{
         Polarity,
         Ring, //
-    }, //
+    },
+    sizing::RQ_RESERVED, //
 };
 
 /// A receive ring with the users' ids of its work requests in `B`, one for each WQE.
@@ -24,9 +25,8 @@ pub(crate) struct RecvRing<B> {
     ring: Ring,
     /// Polarity of the next WQE.
     polarity: Polarity,
+    /// A WQE takes so many quanta, as a power of two.
     shift: u8,
-    /// Quanta of a WQE.
-    quanta: u32,
     /// Quantum of the memory at which the ring begins.
     first: u32,
     wr_ids: B,
@@ -51,7 +51,6 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
             ring: Ring::new(size)?,
             polarity: Polarity::ONE,
             shift,
-            quanta: 1 << shift,
             first,
             wr_ids,
         })
@@ -77,14 +76,16 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
         wr_id: u64,
         encode: impl FnOnce(&Slot<'_, W>) -> u64,
     ) -> Result {
-        if self.ring.free(1) == 0 {
+        if !self.ring.has_room(1, RQ_RESERVED) {
             return Err(ENOMEM);
         }
 
         let index = self.ring.head();
+        let shift = u32::from(self.shift);
         // `Slot::new` looks at the sum.
-        let quantum = self.first.wrapping_add(index.wrapping_mul(self.quanta));
-        let slot = Slot::new(memory, quantum, self.quanta, self.polarity).ok_or(EINVAL)?;
+        let quantum = self.first.wrapping_add(index.wrapping_shl(shift));
+        let quanta = 1u32.wrapping_shl(shift);
+        let slot = Slot::new(memory, quantum, quanta, self.polarity).ok_or(EINVAL)?;
         let place = self.wr_ids.get_mut(index as usize).ok_or(EINVAL)?;
         let header = encode(&slot);
 

@@ -260,7 +260,8 @@ pub(crate) fn fragments_to_quanta(fragments: u32) -> Result<u32> {
 #[doc(alias = "irdma_inline_data_size_to_quanta")]
 #[inline]
 pub(crate) fn inline_to_quanta(bytes: u32) -> u32 {
-    1 + bytes.saturating_sub(8).div_ceil(31)
+    // Eight bytes in the first quantum, 31 in each further one.
+    1 + bytes.saturating_add(31 - 1 - 8) / 31
 }
 
 /// CQEs of a CQ for a user who asks for room for `cqe` completions.

@@ -182,7 +182,8 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
         } else {
             left_in_chunk
         };
-        if quanta.saturating_add(padding) > self.ring.free(KEPT_FREE) {
+        // Neither is above `chunk`, which is no larger than the ring.
+        if !self.ring.has_room(quanta.wrapping_add(padding), KEPT_FREE) {
             return Err(ENOMEM);
         }
 

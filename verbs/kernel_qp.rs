@@ -257,6 +257,7 @@ impl KernelQp {
     }
 
     /// Flushes by hand in a while what is outstanding then. Any context.
+    #[cold]
     pub(super) fn flush_soon(self: &Arc<Self>) {
         // It is as well if it is on its way already.
         let _ = workqueue::system_long()

@@ -146,7 +146,6 @@ impl KernelQp {
         };
 
         let mut max_sge = self.granted.send_sge;
-        let mut max_bytes = self.limits.max_message;
         let mut inline = given.inline();
         let op = match wr.op() {
             Ok(op) => op,
@@ -184,19 +183,12 @@ impl KernelQp {
             }
         };
 
+        if inline {
+            return self.inline(queue, wr, flags, &transfer);
+        }
         let sges = wr.sges()?;
-        let pieces = if inline {
-            max_bytes = self.granted.inline_data;
-            Some(wr.inline_data()?)
-        } else {
-            None
-        };
-        let data = Measured::new(elements(sges), max_sge, max_bytes)?;
-        let quanta = if inline {
-            transfer.inline_quanta(data)
-        } else {
-            transfer.gather_quanta(data)?
-        };
+        let data = Measured::new(elements(sges), max_sge, self.limits.max_message)?;
+        let quanta = transfer.gather_quanta(data)?;
 
         self.put(
             queue,
@@ -205,10 +197,35 @@ impl KernelQp {
             transfer.opcode(),
             data.bytes,
             quanta,
-            |slot| match pieces {
-                Some(pieces) => transfer.encode_inline(slot, data, pieces),
-                None => transfer.encode_gather(slot, data, elements(sges)),
-            },
+            |slot| transfer.encode_gather(slot, data, elements(sges)),
+        )
+    }
+
+    /// Posts `transfer` with its data in the WQE.
+    #[inline(never)]
+    fn inline(
+        &self,
+        queue: &mut SendQueue,
+        wr: &SendWr<'_, Verbs>,
+        flags: Flags,
+        transfer: &Transfer,
+    ) -> Result {
+        let data = Measured::new(
+            elements(wr.sges()?),
+            self.granted.send_sge,
+            self.granted.inline_data,
+        )?;
+        let pieces = wr.inline_data()?;
+        let quanta = transfer.inline_quanta(data);
+
+        self.put(
+            queue,
+            wr,
+            flags,
+            transfer.opcode(),
+            data.bytes,
+            quanta,
+            |slot| transfer.encode_inline(slot, data, pieces),
         )
     }
 

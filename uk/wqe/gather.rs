@@ -146,28 +146,34 @@ pub(super) fn put_list<W: Word>(
     // The device reads whole quanta, and knows them by the valid bits in both halves: an empty
     // fragment closes a list that ends in the middle of one.
     let more = fragments & !1;
-    let mut places = slot.further();
+    if more != 0 {
+        let places = slot.further();
+        let places = places.get(..more as usize * 2).unwrap_or(places);
 
-    if let Some(needed) = places.get(..more as usize * 2) {
-        places = needed;
+        put_further(places, sges, polarity);
     }
+
+    Bounded::from_expr(u64::from(more) & 0xf)
+}
+
+/// Fills `places` with the fragments of `sges`, and what is left with empty ones.
+#[inline(never)]
+fn put_further<W: Word>(mut places: &[W], sges: impl Iterator<Item = Sge>, valid: Polarity) {
     for sge in sges {
         let [first, second, rest @ ..] = places else {
             break;
         };
-        let [address, info] = fragment(Some(sge), polarity);
+        let [address, info] = fragment(Some(sge), valid);
 
         first.store(address);
         second.store(info);
         places = rest;
     }
     while let [first, second, rest @ ..] = places {
-        let [address, info] = fragment(None, polarity);
+        let [address, info] = fragment(None, valid);
 
         first.store(address);
         second.store(info);
         places = rest;
     }
-
-    Bounded::from_expr(u64::from(more) & 0xf)
 }

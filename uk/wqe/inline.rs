@@ -26,18 +26,21 @@ const QUANTUM: usize = 3 * WORD + LAST_WORD;
 /// behind the 31st are any.
 #[inline(always)]
 fn words(data: &[u8], idle: u64) -> [u64; 4] {
-    let mut words = [idle; 4];
-    let mut chunks = data.chunks_exact(WORD);
-    let mut places = words.iter_mut();
+    let chunks = data.chunks_exact(WORD);
+    let last = part(chunks.remainder(), idle);
+    let whole = data.len() / WORD;
 
-    // In this order, so that no place is passed over when the chunks end.
-    for (chunk, place) in chunks.by_ref().zip(places.by_ref()) {
-        *place = chunk.try_into().map_or(idle, u64::from_le_bytes);
-    }
-    if let Some(place) = places.next() {
-        *place = part(chunks.remainder(), idle);
-    }
-    words
+    core::array::from_fn(|word| {
+        let bytes = data
+            .get(word * WORD..)
+            .and_then(|bytes| bytes.first_chunk());
+
+        match bytes {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None if word == whole => last,
+            None => idle,
+        }
+    })
 }
 
 /// Fewer than eight bytes as a word.
@@ -116,7 +119,7 @@ impl<'d, I: Iterator<Item = &'d [u8]>> Source<'d, I> {
 ///
 /// Bytes that carry nothing in words that are written get what the memory was wiped with.
 #[doc(alias = "irdma_copy_inline_data")]
-#[inline(never)]
+#[inline]
 pub(super) fn put<'d, W: Word>(
     slot: &Slot<'_, W>,
     length: u32,
@@ -142,24 +145,49 @@ pub(super) fn put<'d, W: Word>(
 fn put_piece<W: Word>(slot: &Slot<'_, W>, data: &[u8]) {
     let idle = slot.polarity().stale_word();
     let valid = u64::from(slot.polarity().valid()) << 63;
-    let mut rest = match data.split_first_chunk() {
-        Some((word, rest)) => {
-            slot.put(1, u64::from_le_bytes(*word));
-            rest
-        }
-        None if data.is_empty() => return,
-        None => {
+    let Some((word, mut rest)) = data.split_first_chunk() else {
+        if !data.is_empty() {
             slot.put(1, part(data, idle));
-            &[]
         }
+        return;
     };
 
+    slot.put(1, u64::from_le_bytes(*word));
     for quantum in slot.further().chunks_exact(4) {
-        let words = whole(rest).unwrap_or_else(|| words(rest, idle));
-
-        put_quantum(quantum, words, valid);
-        rest = rest.get(QUANTUM..).unwrap_or_default();
+        match whole(rest) {
+            Some(words) => {
+                put_quantum(quantum, words, valid);
+                rest = rest.get(QUANTUM..).unwrap_or_default();
+            }
+            // Fewer than 32 bytes: there is no quantum after this one.
+            None => return put_last(quantum, rest, idle, valid),
+        }
     }
+}
+
+/// Stores up to 31 bytes in the last quantum. Words that get none of them were wiped.
+#[inline(always)]
+fn put_last<W: Word>(quantum: &[W], mut data: &[u8], idle: u64, valid: u64) {
+    let [places @ .., last] = quantum else {
+        return;
+    };
+
+    for place in places {
+        match data.split_first_chunk() {
+            Some((word, rest)) => {
+                place.store(u64::from_le_bytes(*word));
+                data = rest;
+            }
+            None => {
+                if !data.is_empty() {
+                    place.store(part(data, idle));
+                }
+                data = &[];
+                break;
+            }
+        }
+    }
+    last.store(part(data, idle) << 8 >> 8 | valid);
 }
 
 /// As [`put`].
