@@ -115,6 +115,7 @@ impl<'a, T: Operations> Iterator for SendWrs<'a, T> {
         // SAFETY: By the type's invariant.
         let wr = unsafe { self.next.as_ref() }?;
         self.current = self.next;
+        // Before it is posted: it may be done, and its memory in other use, at any time after that.
         self.next = wr.next;
         Some(SendWr {
             wr,
@@ -392,6 +393,7 @@ impl<'a> Iterator for RecvWrs<'a> {
         // SAFETY: By the type's invariant.
         let wr = unsafe { self.next.as_ref() }?;
         self.current = self.next;
+        // Before it is posted: it may be done, and its memory in other use, at any time after that.
         self.next = wr.next;
         Some(RecvWr(wr))
     }
