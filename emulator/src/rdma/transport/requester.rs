@@ -474,8 +474,10 @@ impl Endpoint {
     fn window_open(&self, psn: Psn, read: bool, packets: u32) -> bool {
         let under_way = self.requester.open_before(psn);
         if read {
-            // A request is one packet; only the number space bounds it.
-            under_way + packets <= MAX_OPEN
+            // What comes back is what the path must bear. A READ alone is bounded by the number
+            // space only.
+            let bears = under_way == 0 || under_way < self.requester.bears as u32;
+            bears && under_way + packets <= MAX_OPEN
         } else {
             under_way < self.window() as u32
         }

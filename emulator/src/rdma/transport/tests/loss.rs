@@ -325,3 +325,36 @@ fn lost_acknowledges_of_half_a_message_do_not_end_it() {
     assert_eq!(pair.a.take_completions().len(), 1);
     assert_eq!(pair.b.data(0x20_0000, LEN), pair.a.data(0, LEN));
 }
+
+#[test]
+fn a_peer_that_is_behind_is_not_asked_for_everything_again() {
+    // Its answers to earlier requests come first: the more there are, the later comes the one that
+    // is waited for.
+    const READS: usize = 24;
+    let mut pair = Pair::rc();
+    pair.a.qp.context.ord = READS as u32;
+    pair.fate = Box::new(|from_a, _| if from_a { Fate::Pass } else { Fate::Lose });
+    for _ in 0..READS {
+        pair.a.post(&read(&[piece(0x30000, 0x4000)], 0x40000));
+    }
+    pair.a.ring();
+    let mut requests = vec![];
+    let mut counted = 0;
+    while pair.a.device.events.is_empty() {
+        pair.settle();
+        let all = pair.log.iter().filter(|frame| {
+            let opcode = parse(frame, true).unwrap().bth.opcode;
+            opcode == Opcode::READ_REQUEST
+        });
+        let all = all.count();
+        requests.push(all - counted);
+        counted = all;
+        let Some(at) = pair.a.qp.deadline() else {
+            break;
+        };
+        pair.now = at;
+        pair.a.device.now = at;
+        pair.a.qp.poll(&mut pair.a.device);
+    }
+    assert_eq!(requests, [24, 12, 6, 3, 2, 1, 1, 1]);
+}
