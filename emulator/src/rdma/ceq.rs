@@ -104,17 +104,18 @@ enum Room {
     None,
 }
 
-/// Whether CEQ `id` has an entry for an event of `cq`.
+/// What becomes of an event of `cq` in `ceq`.
 ///
 /// A process may arm its CQ again and again while no interrupt handler runs, and its driver cannot help it: such
-/// events are merged. Who arms through the kernel's doorbell is held to its acknowledgements.
+/// events are merged once half of the entries are taken, so that there is room for those of the driver's own CQs. Who
+/// arms through the kernel's doorbell is held to its acknowledgements.
 fn room(rdma: &Rdma, ceq: &Ceq, cq: u32) -> Room {
-    if ceq.waiting < ceq.ring.count {
-        Room::Entry
-    } else if ceq.unacknowledged.contains_key(&cq)
-        && rdma.cqs.get(&cq).is_some_and(|cq| cq.armed_by_user)
-    {
+    let mergeable = ceq.unacknowledged.contains_key(&cq)
+        && rdma.cqs.get(&cq).is_some_and(|cq| cq.armed_by_user);
+    if mergeable && ceq.waiting >= ceq.ring.count / 2 {
         Room::Merged
+    } else if ceq.waiting < ceq.ring.count {
+        Room::Entry
     } else {
         Room::None
     }
@@ -205,10 +206,11 @@ pub(crate) fn post_now(rdma: &mut Rdma, cx: &mut Context<'_>, id: u32, cq: u32, 
             return;
         }
     }
-    // A late event may be of a CQ that is gone; no driver acknowledges that.
+    // A late event may be of a CQ that is gone. A driver acknowledges that if it has not heard yet that the CQ is.
     let exists = rdma.cqs.contains_key(&cq);
-    if let Some(ceq) = rdma.ceqs.get_mut(&id).filter(|_| exists) {
-        ceq.add(cq);
+    match rdma.ceqs.get_mut(&id) {
+        Some(ceq) if exists => ceq.add(cq),
+        _ => rdma.forgiven.add(cq, 1),
     }
     write(rdma, cx, id, context);
 }
