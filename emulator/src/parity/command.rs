@@ -200,7 +200,9 @@ impl Command {
                 span("type", 3, wqe::QP_TYPE, Raw),
                 span("CQ valid", 3, wqe::QP_CQ_VALID, Raw),
                 span("ARP valid", 3, wqe::QP_ARP_VALID, Raw),
-                span("virtual", 3, wqe::QP_VIRTUAL, Raw),
+                // Whether the pages of a user's rings lie side by side is chance. A bit that is
+                // wrong shows by itself: the device reads WQEs from where none are.
+                span("virtual", 3, wqe::QP_VIRTUAL, Hidden),
                 span("context address", 2, ALL, Own),
                 span("shadow area", 5, ALL, Own),
             ]),
