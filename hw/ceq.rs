@@ -253,16 +253,21 @@ impl<'a> Ceq<'a> {
         Some(event as u32)
     }
 
-    /// Acts on as many events as there is `budget` for. May be called in any context, and in several
-    /// at once.
+    /// Acts on as many events as there is `budget` for; when there are none left, `vector` interrupts
+    /// again. May be called in any context, and in several at once.
     #[doc(alias = "irdma_process_ceq")]
     #[must_use]
-    fn process(&self, budget: &mut Budget) -> Left {
+    fn process(&self, budget: &mut Budget, mut vector: Option<&Vector<'_>>) -> Left {
         while let Some(left) = budget.events.checked_sub(1) {
             budget.events = left;
 
             let mut state = self.state.lock();
-            let Some(cq_id) = self.next(&mut state) else {
+            let next = self.next(&mut state).or_else(|| {
+                self.function.enable(vector.take()?);
+                // What was raised after the last look was forgotten.
+                self.next(&mut state)
+            });
+            let Some(cq_id) = next else {
                 return Left::Nothing;
             };
 
@@ -295,36 +300,20 @@ impl<'a> Ceq<'a> {
     #[doc(alias = "irdma_ceq_handler")]
     #[must_use]
     pub(super) fn interrupt(&self, vector: &Vector<'_>) -> Left {
-        let mut budget = Budget::of(INTERRUPT_BUDGET);
-
-        if self.process(&mut budget) == Left::Something {
-            return Left::Something;
-        }
-        self.function.enable(vector);
-
-        // What was raised after the last look was forgotten.
-        self.process(&mut budget)
+        self.process(&mut Budget::of(INTERRUPT_BUDGET), Some(vector))
     }
 
     /// Acts on what is left of the events in the thread of `vector`, which interrupts again
     /// afterwards.
     #[doc(alias = "irdma_ceq_dpc")]
     pub(super) fn thread(&self, vector: &Vector<'_>) {
-        self.process_rest();
-        self.function.enable(vector);
-        // As in an interrupt.
-        self.process_rest();
-    }
-
-    /// Acts on the events until there are none. May sleep.
-    fn process_rest(&self) {
         let patience = self.ring.words().len().saturating_mul(MAX_TURNS);
         let mut useless: usize = 0;
 
         while useless < patience {
             let mut budget = Budget::of(THREAD_BUDGET);
 
-            if self.process(&mut budget) == Left::Nothing {
+            if self.process(&mut budget, Some(vector)) == Left::Nothing {
                 return;
             }
             useless = match budget.of_use {

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::hw::{
     ccq::{
+        CcqRing,
         CommandCompletion,
         CCQ_ENTRIES,
         CCQ_ID, //
@@ -26,27 +27,34 @@ impl Function<'_> {
     /// Takes completions off the completion queue. May be called in any context.
     #[doc(alias = "irdma_cqp_ce_handler")]
     pub(crate) fn process_completions(&self) {
-        let mut any = false;
-
         // A device that never stops is left alone after one turn of the ring.
-        for _ in 0..CCQ_ENTRIES {
-            let Some(completion) = self.next_completion() else {
-                break;
+        for turn in 0..CCQ_ENTRIES {
+            let Some(completion) = self.next_completion(turn > 0) else {
+                return;
             };
 
-            any = true;
             self.complete(completion);
         }
 
-        if any && self.cqp.mode() == Mode::Interrupts {
+        if self.cqp.mode() == Mode::Interrupts {
             self.arm_ccq();
         }
     }
 
-    fn next_completion(&self) -> Option<CommandCompletion> {
+    /// Takes the next completion. Where there is none, an event with the next one is asked for, if
+    /// `arm` says that the last one is used up.
+    fn next_completion(&self, arm: bool) -> Option<CommandCompletion> {
         let mut ccq = self.cqp.ccq.lock();
+        let ring = Option::as_mut(&mut ccq)?;
+        let next = ring.next();
 
-        Option::as_mut(&mut ccq)?.next()
+        if next.is_none() && arm && self.cqp.mode() == Mode::Interrupts {
+            self.arm(ring);
+            // There is no event for what came before.
+            return ring.next();
+        }
+
+        next
     }
 
     /// Asks for an event with the next completion.
@@ -54,9 +62,13 @@ impl Function<'_> {
         let mut ccq = self.cqp.ccq.lock();
 
         if let Some(ring) = Option::as_mut(&mut ccq) {
-            ring.arm();
-            self.doorbells().arm_cq(CCQ_ID);
+            self.arm(ring);
         }
+    }
+
+    fn arm(&self, ring: &mut CcqRing) {
+        ring.arm();
+        self.doorbells().arm_cq(CCQ_ID);
     }
 
     /// Acts on one completion.
@@ -78,24 +90,24 @@ impl Function<'_> {
 
         {
             let mut ring = self.cqp.ring.lock();
-            let under_way = ring.get(index).is_some_and(Slot::is_under_way);
-
-            if completion.context != CONTEXT || !under_way {
+            let under_way = ring.get_mut(index).filter(|slot| slot.is_under_way());
+            let Some(slot) = under_way.filter(|_| completion.context == CONTEXT) else {
                 drop(ring);
                 self.faults().unknown_commands.count();
                 return;
-            }
+            };
 
-            opcode = ring.get(index).and_then(Slot::opcode);
-            match ring.replace(index, Slot::Free) {
-                Some(Slot::Waiting(_)) => {
-                    ring.replace(index, Slot::Done(outcome));
+            opcode = slot.opcode();
+            match core::mem::replace(slot, Slot::Free) {
+                Slot::Waiting(_) => {
+                    *slot = Slot::Done(outcome);
+                    // CAST: Widening.
                     if let Some(wait) = self.cqp.waits.get(index as usize) {
                         wait.complete();
                     }
                 }
-                Some(Slot::Abandoned(_)) => self.faults().late_commands.count(),
-                Some(Slot::Notified(_, done, cookie)) => notified = Some((done, cookie)),
+                Slot::Abandoned(_) => self.faults().late_commands.count(),
+                Slot::Notified(_, done, cookie) => notified = Some((done, cookie)),
                 _ => (),
             }
             ring.complete();

@@ -186,13 +186,15 @@ impl<'a> Function<'a> {
             Mode::Interrupts => msecs_to_jiffies(STEP_MS),
             _ => 1,
         };
-        let mut patience = self.patience();
+        let mut patience = None;
 
-        loop {
+        if self.cqp.mode() != Mode::Interrupts {
             self.process_completions();
-            if wait.wait(step) {
-                break;
-            }
+        }
+        while !wait.wait(step) {
+            // Without an interrupt, which may have been lost, nobody else does.
+            self.process_completions();
+
             if self.is_reset_pending() {
                 return self.give_up(index, EBUSY);
             }
@@ -217,7 +219,7 @@ impl<'a> Function<'a> {
     /// Posts a command; where the ring is full it waits a while for room.
     fn post_and_wait_for_room<C: Command>(&self, command: &C) -> Result<u32> {
         let mut slot = Slot::Waiting(C::OPCODE);
-        let mut patience = self.patience();
+        let mut patience = None;
 
         loop {
             match self.cqp.post(command, slot) {
@@ -243,12 +245,15 @@ impl<'a> Function<'a> {
         }
     }
 
-    fn patience(&self) -> Patience {
-        Patience::new(self.cqp.ring.lock().completed, Instant::now())
-    }
+    /// Looks whether it is time to give up. Patience begins with the first look, since most commands
+    /// end before.
+    fn is_over(&self, patience: &mut Option<Patience>) -> bool {
+        let completed = self.cqp.ring.lock().completed;
+        let now = Instant::now();
 
-    fn is_over(&self, patience: &mut Patience) -> bool {
-        patience.is_over(self.cqp.ring.lock().completed, Instant::now())
+        patience
+            .get_or_insert_with(|| Patience::new(completed, now))
+            .is_over(completed, now)
     }
 
     fn miss_answer(&self, opcode: Opcode) {

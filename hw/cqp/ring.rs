@@ -96,15 +96,17 @@ impl<'a> Ring<'a> {
 
     /// Puts `slot` at `index` and returns what was there.
     pub(super) fn replace(&mut self, index: u32, slot: Slot<'a>) -> Option<Slot<'a>> {
-        // CAST: Widening.
-        let place = self.slots.get_mut(index as usize)?;
-
-        Some(core::mem::replace(place, slot))
+        Some(core::mem::replace(self.get_mut(index)?, slot))
     }
 
     pub(super) fn get(&self, index: u32) -> Option<&Slot<'a>> {
         // CAST: Widening.
         self.slots.get(index as usize)
+    }
+
+    pub(super) fn get_mut(&mut self, index: u32) -> Option<&mut Slot<'a>> {
+        // CAST: Widening.
+        self.slots.get_mut(index as usize)
     }
 
     /// Returns where the next command goes, if there is room.
