@@ -445,7 +445,8 @@ mod tests {
     }
 
     // Three pieces of 17 bytes, 0 to 50: 8 beside the header, 31 in the second quantum, 12 in the
-    // third; the bytes that carry nothing are 0 as the memory was wiped. Length 51 is 0x33.
+    // third; the bytes that carry nothing are 0 as the memory was wiped, and a word that carries
+    // nothing is left as it was. Length 51 is 0x33.
     #[test]
     fn inline_of_several_pieces() -> Result {
         let bytes: [u8; 51] = core::array::from_fn(|i| i as u8);
@@ -472,7 +473,7 @@ mod tests {
                 0x8026_2524_2322_2120,
                 0x2e2d_2c2b_2a29_2827,
                 0x0000_0000_3231_302f,
-                0,
+                UNTOUCHED,
                 0x8000_0000_0000_0000,
                 UNTOUCHED,
             ],
@@ -481,8 +482,7 @@ mod tests {
         Ok(())
     }
 
-    // The same in the second lap: valid bits 0, wiped bytes 0xff. A word that carries nothing is left
-    // as it was wiped.
+    // The same in the second lap: valid bits 0, wiped bytes 0xff.
     #[test]
     fn inline_in_the_second_lap() -> Result {
         let bytes: [u8; 51] = core::array::from_fn(|i| i as u8);

@@ -22,28 +22,7 @@ const LAST_WORD: usize = 7;
 /// Bytes of data in a quantum.
 const QUANTUM: usize = 3 * WORD + LAST_WORD;
 
-/// Up to 31 bytes as the words of a quantum. Bytes that carry nothing are those of `idle`; those
-/// behind the 31st are any.
-#[inline(always)]
-fn words(data: &[u8], idle: u64) -> [u64; 4] {
-    let chunks = data.chunks_exact(WORD);
-    let last = part(chunks.remainder(), idle);
-    let whole = data.len() / WORD;
-
-    core::array::from_fn(|word| {
-        let bytes = data
-            .get(word * WORD..)
-            .and_then(|bytes| bytes.first_chunk());
-
-        match bytes {
-            Some(bytes) => u64::from_le_bytes(*bytes),
-            None if word == whole => last,
-            None => idle,
-        }
-    })
-}
-
-/// Fewer than eight bytes as a word.
+/// Up to eight bytes as a word; bytes that carry nothing are those of `idle`.
 #[inline(always)]
 fn part(data: &[u8], idle: u64) -> u64 {
     data.iter()
@@ -83,11 +62,10 @@ struct Source<'d, I> {
 }
 
 impl<'d, I: Iterator<Item = &'d [u8]>> Source<'d, I> {
-    /// Words with the next `most` bytes (31 at most), over the ends of pieces.
-    fn words(&mut self, most: usize, idle: u64) -> [u64; 4] {
-        let mut bytes = [0; QUANTUM];
-        let count = self.left.min(most);
-        let mut places = bytes.get_mut(..count).unwrap_or_default();
+    /// Copies the next bytes to `buffer`, over the ends of pieces; returns them.
+    fn take<'b>(&mut self, buffer: &'b mut [u8]) -> &'b [u8] {
+        let count = self.left.min(buffer.len());
+        let mut places = buffer.get_mut(..count).unwrap_or_default();
 
         self.left -= count;
         while !places.is_empty() {
@@ -111,7 +89,7 @@ impl<'d, I: Iterator<Item = &'d [u8]>> Source<'d, I> {
             places = rest;
             self.piece = piece;
         }
-        words(bytes.get(..count).unwrap_or_default(), idle)
+        buffer.get(..count).unwrap_or_default()
     }
 }
 
@@ -198,11 +176,10 @@ fn put_pieces<'d, W: Word>(
 ) {
     let idle = slot.polarity().stale_word();
     let valid = u64::from(slot.polarity().valid()) << 63;
-    let [first, ..] = source.words(WORD, idle);
 
-    slot.put(1, first);
+    slot.put(1, part(source.take(&mut [0; WORD]), idle));
     for quantum in slot.further().chunks_exact(4) {
-        put_quantum(quantum, source.words(QUANTUM, idle), valid);
+        put_last(quantum, source.take(&mut [0; QUANTUM]), idle, valid);
     }
 }
 
