@@ -136,6 +136,16 @@ pub(crate) struct SendWr<'a, T: Operations> {
     _driver: PhantomData<&'a Ah<T>>,
 }
 
+// Not derived, since `T` is in a reference only.
+impl<T: Operations> Clone for SendWr<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Operations> Copy for SendWr<'_, T> {}
+
 /// What a request asks for.
 pub(crate) enum SendOp<'a, T: Operations> {
     /// Sends into a receive of the peer.

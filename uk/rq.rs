@@ -25,8 +25,8 @@ pub(crate) struct RecvRing<B> {
     ring: Ring,
     /// Polarity of the next WQE.
     polarity: Polarity,
-    /// A WQE takes so many quanta, as a power of two.
-    shift: u8,
+    /// Quanta of a WQE, a power of two.
+    quanta: u32,
     /// Quantum of the memory at which the ring begins.
     first: u32,
     wr_ids: B,
@@ -50,7 +50,7 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
         Ok(Self {
             ring: Ring::new(size)?,
             polarity: Polarity::ONE,
-            shift,
+            quanta: 1 << shift,
             first,
             wr_ids,
         })
@@ -81,15 +81,14 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
         }
 
         let index = self.ring.head();
-        let shift = u32::from(self.shift);
         // `Slot::new` looks at the sum.
-        let quantum = self.first.wrapping_add(index.wrapping_shl(shift));
-        let quanta = 1u32.wrapping_shl(shift);
-        let slot = Slot::new(memory, quantum, quanta, self.polarity).ok_or(EINVAL)?;
+        let quantum = self.first.wrapping_add(index.wrapping_mul(self.quanta));
+        let slot = Slot::new(memory, quantum, self.quanta, self.polarity).ok_or(EINVAL)?;
         let place = self.wr_ids.get_mut(index as usize).ok_or(EINVAL)?;
-        let header = encode(&slot);
 
         *place = wr_id;
+        let header = encode(&slot);
+
         self.ring.advance_head(1);
         if self.ring.head() == 0 {
             self.polarity = self.polarity.flipped();
@@ -105,7 +104,7 @@ impl<B: DerefMut<Target = [u64]>> RecvRing<B> {
     /// `None` if no outstanding WQE begins there.
     #[inline]
     pub(crate) fn complete(&mut self, quantum: u32) -> Option<u64> {
-        let index = quantum >> self.shift;
+        let index = quantum >> self.quanta.trailing_zeros();
 
         if !self.ring.holds(index) {
             return None;

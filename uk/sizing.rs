@@ -261,7 +261,8 @@ pub(crate) fn fragments_to_quanta(fragments: u32) -> Result<u32> {
 #[inline]
 pub(crate) fn inline_to_quanta(bytes: u32) -> u32 {
     // Eight bytes in the first quantum, 31 in each further one.
-    1 + bytes.saturating_add(31 - 1 - 8) / 31
+    // CAST: A 31st of 33 bits.
+    1 + ((u64::from(bytes) + 31 - 1 - 8) / 31) as u32
 }
 
 /// CQEs of a CQ for a user who asks for room for `cqe` completions.

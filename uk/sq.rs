@@ -216,16 +216,16 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
     }
 
     /// Fills `count` quanta with NOPs, so that the next WQE begins a block.
-    #[inline(never)]
+    #[inline]
     fn pad<W: Word>(&mut self, memory: &[W], count: u32) {
         let header = wqe::nop_header(self.polarity);
-        let quanta = self.ring.head() as usize..self.ring.head() as usize + count as usize;
-        let words = quanta.start * QUANTUM_LEN..quanta.end * QUANTUM_LEN;
+        let head = self.ring.head() as usize;
 
-        let mut words = memory.get(words).unwrap_or_default();
-
-        for place in self.book.get_mut(quanta).unwrap_or_default() {
-            let [first, second, third, last, rest @ ..] = words else {
+        for quantum in head..head + count as usize {
+            let words = memory.get(quantum * QUANTUM_LEN..quantum * QUANTUM_LEN + QUANTUM_LEN);
+            let (Some(place), Some([first, second, third, last])) =
+                (self.book.get_mut(quantum), words)
+            else {
                 break;
             };
 
@@ -234,7 +234,6 @@ impl<B: DerefMut<Target = [Quantum]>> SendRing<B> {
             second.store(0);
             third.store(0);
             last.publish(header);
-            words = rest;
         }
         self.advance(count);
     }

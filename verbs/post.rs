@@ -83,23 +83,23 @@ impl KernelQp {
         doorbells: &Doorbells<'_>,
         wrs: &mut SendWrs<'_, Verbs>,
     ) -> Result {
-        let (result, flushing) = self.with_send(|queue| {
+        self.with_send(|queue| {
             let mut posted = false;
             let result = wrs.try_for_each(|wr| {
-                self.post_one_send(queue, &wr)?;
+                self.post_one_send(queue, wr)?;
                 posted = true;
                 Ok(())
             });
-            if posted && queue.rings && !queue.flushing {
-                doorbells.ring_sq(self.number());
-            }
-            (result, posted && queue.flushing)
-        });
 
-        if flushing {
-            self.flush_soon();
-        }
-        result
+            if posted {
+                if queue.flushing {
+                    self.flush_soon();
+                } else if queue.rings {
+                    doorbells.ring_sq(self.number());
+                }
+            }
+            result
+        })
     }
 
     /// Posts `wrs` to the receive queue. The device looks there by itself.
@@ -110,20 +110,18 @@ impl KernelQp {
     #[doc(alias = "irdma_post_recv")]
     #[inline]
     pub(super) fn post_recv(self: &Arc<Self>, wrs: &mut RecvWrs<'_>) -> Result {
-        let (result, flushing) = self.with_recv(|queue| {
-            let result = wrs.try_for_each(|wr| self.post_one_recv(queue, &wr));
+        self.with_recv(|queue| {
+            let result = wrs.try_for_each(|wr| self.post_one_recv(queue, wr));
 
-            (result, queue.flushing)
-        });
-
-        if flushing {
-            self.flush_soon();
-        }
-        result
+            if queue.flushing {
+                self.flush_soon();
+            }
+            result
+        })
     }
 
     #[inline]
-    fn post_one_recv(&self, queue: &mut RecvQueue, wr: &RecvWr<'_>) -> Result {
+    fn post_one_recv(&self, queue: &mut RecvQueue, wr: RecvWr<'_>) -> Result {
         let sges = wr.sges()?;
         let data = Measured::new(
             elements(sges),
@@ -137,7 +135,7 @@ impl KernelQp {
     }
 
     #[inline]
-    fn post_one_send(&self, queue: &mut SendQueue, wr: &SendWr<'_, Verbs>) -> Result {
+    fn post_one_send(&self, queue: &mut SendQueue, wr: SendWr<'_, Verbs>) -> Result {
         let given = wr.flags();
         let flags = Flags {
             signaled: given.signaled() || self.signal_all,
@@ -206,7 +204,7 @@ impl KernelQp {
     fn inline(
         &self,
         queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
+        wr: SendWr<'_, Verbs>,
         flags: Flags,
         transfer: &Transfer,
     ) -> Result {
@@ -234,7 +232,7 @@ impl KernelQp {
     fn register(
         &self,
         queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
+        wr: SendWr<'_, Verbs>,
         flags: Flags,
         mr: &rdma::Mr<Verbs>,
         key: u32,
@@ -250,7 +248,7 @@ impl KernelQp {
     /// Posts what only marks a place in a queue that is being flushed; a device at work has no such
     /// operation.
     #[inline(never)]
-    fn mark(&self, queue: &mut SendQueue, wr: &SendWr<'_, Verbs>, flags: Flags) -> Result {
+    fn mark(&self, queue: &mut SendQueue, wr: SendWr<'_, Verbs>, flags: Flags) -> Result {
         if !queue.flushing {
             return Err(EINVAL);
         }
@@ -265,7 +263,7 @@ impl KernelQp {
     fn invalidate(
         &self,
         queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
+        wr: SendWr<'_, Verbs>,
         flags: Flags,
         stag: u32,
     ) -> Result {
@@ -278,7 +276,7 @@ impl KernelQp {
     #[inline]
     fn datagram(
         &self,
-        wr: &SendWr<'_, Verbs>,
+        wr: SendWr<'_, Verbs>,
         flags: Flags,
         immediate: Option<u32>,
     ) -> Result<Transfer> {
@@ -301,7 +299,7 @@ impl KernelQp {
     fn put(
         &self,
         queue: &mut SendQueue,
-        wr: &SendWr<'_, Verbs>,
+        wr: SendWr<'_, Verbs>,
         flags: Flags,
         opcode: Opcode,
         bytes: u32,
