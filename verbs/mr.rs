@@ -456,7 +456,7 @@ impl Mr {
         match (gone, &self.kind) {
             (Ok(_), _) => dev.ids().mrs.give_back(self.number),
             (Err(_), Kind::Fast(region)) => dev.function().bury(region.clone()),
-            (Err(_), Kind::User(memory, _)) => dev.function().bury(memory.clone()),
+            (Err(_), Kind::User(memory, _)) => keep(dev, memory),
             (Err(_), _) => (),
         }
 
@@ -622,10 +622,19 @@ fn register(
         })
         .inspect_err(|&error| {
             if error == ETIMEDOUT {
-                dev.function().bury(memory.clone());
+                keep(dev, memory);
             }
         })
         .map(|_| ())
+}
+
+/// Keeps memory that the device may use. A DMA buffer's exporter can't be kept from giving it to
+/// others, so that the device must not come to it any more.
+fn keep(dev: &Device<'_>, memory: &Arc<UserMemory>) {
+    if memory.umem.is_dmabuf() {
+        dev.function().request_reset();
+    }
+    dev.function().bury(memory.clone());
 }
 
 /// Returns what the device shall allow.

@@ -4,7 +4,6 @@
   cases.py stock|rust [WORD_OF_A_NAME]...
 """
 import ctypes
-import fcntl
 import mmap
 import os
 import random
@@ -25,7 +24,7 @@ from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 
 from harness import ALL, CREATE_AH, CREATE_QP, FLUSH_WQES, PAGE, REG_MR, Scattered, \
-    case, devices, emulator, fail_command, fault, in_use, outcome, poll, run, same, statuses
+    case, devices, emulator, fail_command, fault, in_use, lend, outcome, poll, run, same, statuses
 from uverbs import REREG_MR
 
 DRIVER = sys.argv[1]
@@ -444,13 +443,6 @@ def rereg_access(context, mr, access):
     room = ctypes.create_string_buffer(8)
     request = struct.pack("<QIIQQQII", ctypes.addressof(room), mr.handle, e.IBV_REREG_MR_CHANGE_ACCESS, 0, 0, 0, 0, access)
     os.write(context.cmd_fd, struct.pack("<IHH", REREG_MR, (8 + len(request)) // 4, len(room) // 4) + request)
-
-
-def lend(pages):
-    """A DMA buffer of the module dmabuf_lender; a function that takes it back."""
-    lender = os.open("/dev/dmabuf_lender", os.O_RDWR | os.O_CLOEXEC)
-    buffer = fcntl.ioctl(lender, 0x4c01, pages)
-    return buffer, lambda: fcntl.ioctl(lender, 0x4c02, buffer)
 
 
 @case("a DMA buffer that its owner takes back is out of the device's reach")

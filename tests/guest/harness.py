@@ -8,6 +8,7 @@ otherwise is said in `stock`, and its failure is skipped with that text; or in
 """
 import ctypes
 import errno
+import fcntl
 import glob
 import json
 import mmap
@@ -116,6 +117,13 @@ def fault(point, key, action, times=1, skip=0):
 def fail_command(opcode, times=1):
     """Has the device refuse the next commands with this opcode: major 0xffff, minor 0x8006."""
     fault("cqp_command", opcode, {"fail": 0xffff8006}, times)
+
+
+def lend(pages):
+    """A DMA buffer of the module dmabuf_lender; a function that takes it back."""
+    lender = os.open("/dev/dmabuf_lender", os.O_RDWR | os.O_CLOEXEC)
+    buffer = fcntl.ioctl(lender, 0x4c01, pages)
+    return buffer, lambda: fcntl.ioctl(lender, 0x4c02, buffer)
 
 
 def in_use():
