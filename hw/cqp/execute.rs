@@ -47,8 +47,9 @@ impl<'a> Function<'a> {
     /// - `EBUSY` at once when a reset of the function is pending, or when the object is not in a
     ///   state for the command.
     /// - `EIO` if the device refuses the command.
-    /// - `ETIMEDOUT` if the device does not answer. The function is reset then, and what the command
-    ///   names may still be used by the device: see [`Function::bury`].
+    /// - `ETIMEDOUT` if the device does not answer before its time is over or a reset is pending.
+    ///   The function is reset then, and what the command names may still be used by the device: see
+    ///   [`Function::bury`].
     #[doc(alias = "irdma_handle_cqp_op")]
     pub(crate) fn execute<C: Command>(&self, command: &C) -> Result<Reply> {
         if self.is_reset_pending() {
@@ -195,8 +196,9 @@ impl<'a> Function<'a> {
             // Without an interrupt, which may have been lost, nobody else does.
             self.process_completions();
 
+            // The device has the command, and may execute it until it is reset.
             if self.is_reset_pending() {
-                return self.give_up(index, EBUSY);
+                return self.give_up(index, ETIMEDOUT);
             }
             if let Some(error) = failed() {
                 self.log_failure(C::OPCODE, error);
