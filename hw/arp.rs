@@ -31,12 +31,16 @@ use super::{
 struct Neighbour {
     address: IpAddress,
     mac: [u8; 6],
+    /// Which of all the commands that add neighbours told the device of it.
+    told: u32,
 }
 
 /// The neighbours, at the indices by which the device knows them. Index 0 stays unused.
 struct Neighbours {
     entries: KVVec<Option<Neighbour>>,
     next: usize,
+    /// Counts the commands that add neighbours.
+    told: u32,
 }
 
 impl Neighbours {
@@ -48,8 +52,8 @@ impl Neighbours {
         })
     }
 
-    /// Puts a neighbour at the next index that is free, in turn.
-    fn insert(&mut self, neighbour: Neighbour) -> Option<usize> {
+    /// Finds the next index that is free, in turn.
+    fn take(&mut self) -> Option<usize> {
         let free = |(_, entry): &(usize, &Option<Neighbour>)| entry.is_none();
         let (index, _) = self
             .entries
@@ -59,21 +63,20 @@ impl Neighbours {
             .find(free)
             .or_else(|| self.entries.iter().enumerate().skip(1).find(free))?;
 
-        *self.entries.get_mut(index)? = Some(neighbour);
         self.next = index + 1;
-
         Some(index)
     }
 
-    fn remove(&mut self, index: usize) {
+    fn set(&mut self, index: usize, neighbour: Option<Neighbour>) {
         if let Some(entry) = self.entries.get_mut(index) {
-            *entry = None;
+            *entry = neighbour;
         }
     }
 }
 
 /// The table of neighbours. May be used in any context: the commands are not waited for, and the
-/// device executes what follows them after them.
+/// device executes what follows them after them. They are given under the table's lock, so that it
+/// gets them in the order in which the table changes.
 #[doc(alias = "irdma_arp_table")]
 #[pin_data]
 pub(crate) struct ArpTable {
@@ -81,12 +84,41 @@ pub(crate) struct ArpTable {
     neighbours: SpinLockIrq<Neighbours>,
 }
 
+/// What a command that adds a neighbour is known by.
+struct Cookie {
+    index: u16,
+    told: u32,
+}
+
+impl From<u64> for Cookie {
+    fn from(cookie: u64) -> Self {
+        // CAST: The halves that `From<Cookie>` puts together.
+        Self {
+            index: cookie as u16,
+            told: (cookie >> 32) as u32,
+        }
+    }
+}
+
+impl From<Cookie> for u64 {
+    fn from(cookie: Cookie) -> Self {
+        Self::from(cookie.told) << 32 | Self::from(cookie.index)
+    }
+}
+
 impl CommandDone for ArpTable {
-    /// A neighbour that the device refused is forgotten. The cookie is its index.
+    /// A neighbour that the device refused is forgotten.
     fn done(&self, cookie: u64, outcome: Outcome) {
-        if outcome.is_err() {
-            if let Ok(index) = usize::try_from(cookie) {
-                self.neighbours.lock().remove(index);
+        if outcome.is_ok() {
+            return;
+        }
+        let Cookie { index, told } = Cookie::from(cookie);
+        let mut neighbours = self.neighbours.lock();
+
+        // Another one may have its place by now.
+        if let Some(Some(refused)) = neighbours.entries.get(usize::from(index)) {
+            if refused.told == told {
+                neighbours.set(index.into(), None);
             }
         }
     }
@@ -108,7 +140,7 @@ impl ArpTable {
 
         Arc::pin_init(
             try_pin_init!(Self {
-                neighbours <- new_spinlock_irq!(Neighbours { entries, next: 1 }, "irdma_rs::arp"),
+                neighbours <- new_spinlock_irq!(Neighbours { entries, next: 1, told: 0 }, "irdma_rs::arp"),
             }? Error),
             GFP_KERNEL,
         )
@@ -122,12 +154,13 @@ impl ArpTable {
         (used, neighbours.entries.len().saturating_sub(1))
     }
 
-    /// Adds a neighbour, or gives it another MAC address, and returns its index.
+    /// Adds a neighbour, or gives it another MAC address, and returns its index. It keeps that: queue
+    /// pairs and address handles name it.
     ///
     /// # Errors
     ///
     /// - `ENOMEM` if the table is full.
-    /// - Those of [`Function::submit`]. Then the table has the neighbour no more.
+    /// - Those of [`Function::submit`].
     #[doc(alias = "irdma_add_arp")]
     pub(crate) fn add<'a>(
         self: &Arc<Self>,
@@ -135,41 +168,35 @@ impl ArpTable {
         address: IpAddress,
         mac: [u8; 6],
     ) -> Result<u16> {
-        let index = {
-            let mut neighbours = self.neighbours.lock();
-
-            match neighbours.find(&address) {
-                Some((index, known)) if known == mac => return Ok(index.try_into()?),
-                Some((index, _)) => {
-                    neighbours.remove(index);
-                    drop(neighbours);
-                    self.delete_index(function, index)?;
-                    neighbours = self.neighbours.lock();
-                }
-                None => (),
+        let mut neighbours = self.neighbours.lock();
+        let index = match neighbours.find(&address) {
+            Some((index, known)) if known == mac => return Ok(index.try_into()?),
+            Some((index, _)) => {
+                Self::delete_index(function, index)?;
+                // Until it has the new one.
+                neighbours.set(index, None);
+                index
             }
-
-            neighbours
-                .insert(Neighbour { address, mac })
-                .ok_or(ENOMEM)?
+            None => neighbours.take().ok_or(ENOMEM)?,
         };
-        let added = index.try_into().map_err(Error::from).and_then(|index| {
-            let command = AddArp {
-                index,
-                mac,
-                reach_max: 0,
-                permanent: true,
-            };
+        let told = neighbours.told.wrapping_add(1);
+        let number = index.try_into()?;
+        let command = AddArp {
+            index: number,
+            mac,
+            reach_max: 0,
+            permanent: true,
+        };
+        let cookie = Cookie {
+            index: number,
+            told,
+        };
 
-            function.submit(&command, self.clone(), index.into())?;
-            Ok(index)
-        });
+        function.submit(&command, self.clone(), cookie.into())?;
+        neighbours.told = told;
+        neighbours.set(index, Some(Neighbour { address, mac, told }));
 
-        if added.is_err() {
-            self.neighbours.lock().remove(index);
-        }
-
-        added
+        Ok(number)
     }
 
     /// Deletes a neighbour; one that the table does not have is none.
@@ -179,21 +206,17 @@ impl ArpTable {
     /// Those of [`Function::post`]. The table has the neighbour no more, whatever happens.
     #[doc(alias = "irdma_manage_arp_cache")]
     pub(crate) fn delete(&self, function: &Function<'_>, address: &IpAddress) -> Result {
-        let index = {
-            let mut neighbours = self.neighbours.lock();
-            let Some((index, _)) = neighbours.find(address) else {
-                return Ok(());
-            };
-
-            neighbours.remove(index);
-            index
+        let mut neighbours = self.neighbours.lock();
+        let Some((index, _)) = neighbours.find(address) else {
+            return Ok(());
         };
 
-        self.delete_index(function, index)
+        neighbours.set(index, None);
+        Self::delete_index(function, index)
     }
 
     #[doc(alias = "irdma_sc_del_arp_cache_entry")]
-    fn delete_index(&self, function: &Function<'_>, index: usize) -> Result {
+    fn delete_index(function: &Function<'_>, index: usize) -> Result {
         function.post(&DeleteArp {
             index: index.try_into()?,
         })
