@@ -341,11 +341,15 @@ impl Handler for SharedVector<'_> {
     }
 
     fn thread(&self) {
-        self.ceq.thread(&self.vector);
+        let events = || {
+            if let Some(aeq) = &*self.aeq.lock() {
+                aeq.process();
+            }
+        };
+
+        self.ceq.thread(&self.vector, events);
         // Last, with the vector enabled: those who act on these events wait for commands, whose
         // completions this vector tells of.
-        if let Some(aeq) = &*self.aeq.lock() {
-            aeq.process();
-        }
+        events();
     }
 }

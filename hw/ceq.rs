@@ -304,9 +304,9 @@ impl<'a> Ceq<'a> {
     }
 
     /// Acts on what is left of the events in the thread of `vector`, which interrupts again
-    /// afterwards.
+    /// afterwards. Where that takes long, `others` get their turn now and then.
     #[doc(alias = "irdma_ceq_dpc")]
-    pub(super) fn thread(&self, vector: &Vector<'_>) {
+    pub(super) fn thread(&self, vector: &Vector<'_>, others: impl Fn()) {
         let patience = self.ring.words().len().saturating_mul(MAX_TURNS);
         let mut useless: usize = 0;
 
@@ -320,6 +320,7 @@ impl<'a> Ceq<'a> {
                 true => 0,
                 false => useless.saturating_add(THREAD_BUDGET),
             };
+            others();
             fsleep(PAUSE);
         }
 
@@ -354,6 +355,6 @@ impl Handler for CeqVector<'_> {
     }
 
     fn thread(&self) {
-        self.ceq.thread(&self.vector);
+        self.ceq.thread(&self.vector, || ());
     }
 }
