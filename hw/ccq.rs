@@ -167,7 +167,7 @@ impl CcqRing {
         }
 
         // The device may use the entry again.
-        let _ = self.memory.shadow.write(0, self.head.into());
+        let _ = self.memory.shadow.hand_back(0, self.head.into());
         dma_mb(Write);
 
         Some(completion)

@@ -23,6 +23,7 @@ use kernel::{
     prelude::*,
     sync::barrier::{
         dma_mb,
+        Full,
         Read,
         Write, //
     }, //
@@ -62,6 +63,17 @@ fn order_stores() {
         compiler_fence(Ordering::Release);
     } else {
         dma_mb(Write);
+    }
+}
+
+/// Orders loads of shared memory before the call before stores to it after the call.
+#[inline]
+fn order_loads_before_stores() {
+    if cfg!(CONFIG_X86_64) {
+        // As above: no store passes an earlier load.
+        compiler_fence(Ordering::AcqRel);
+    } else {
+        dma_mb(Full);
     }
 }
 
@@ -175,6 +187,18 @@ impl DmaBuffer {
         self.words().get(index).ok_or(ERANGE)?.store(value);
 
         Ok(())
+    }
+
+    /// Writes `value` to the quadword at `index` after all that was read before, which the device may
+    /// use again then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write`].
+    #[inline]
+    pub(crate) fn hand_back(&self, index: usize, value: u64) -> Result {
+        order_loads_before_stores();
+        self.write(index, value)
     }
 
     /// Writes `values` to the quadwords from `index` on.

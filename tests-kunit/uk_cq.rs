@@ -220,6 +220,8 @@ mod tests {
 
         write(&memory, 0, extended(true));
         assert!(ring.peek(memory.ring()).is_none());
+        // Else its user would be told to look again and again.
+        assert!(ring.is_empty(memory.ring()));
         write(&memory, 1, extension(true, 77));
         let pending = ring.peek(memory.ring()).ok_or(EINVAL)?;
         assert_eq!(pending.cqe.immediate, Some(77));

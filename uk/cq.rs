@@ -73,11 +73,11 @@ impl CompletionRing {
         self.size
     }
 
-    /// Whether the next entry of the ring, which lies at the beginning of `memory`, has not been
-    /// written yet.
+    /// Whether the ring, which lies at the beginning of `memory`, has no completion that
+    /// [`Self::peek`] would return: the first half of one is none yet.
     #[doc(alias = "irdma_uk_cq_empty")]
     pub(crate) fn is_empty(&self, memory: &[impl Word]) -> bool {
-        written(memory, self.next, self.polarity).is_none()
+        self.peek(memory).is_none()
     }
 
     /// What the next entry says if it tells that a work request of a send queue has succeeded, as

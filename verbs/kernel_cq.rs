@@ -164,7 +164,7 @@ impl KernelCq {
         // The shadow area has this word.
         let _ = self
             .memory
-            .write(self.shadow + shadow::CQ_INDEX, state.ring.next().into());
+            .hand_back(self.shadow + shadow::CQ_INDEX, state.ring.next().into());
     }
 
     /// Has completions of `qp` reported. It isn't attached yet.
