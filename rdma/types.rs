@@ -331,6 +331,11 @@ impl Access {
         self.0 & other.0 == other.0
     }
 
+    /// These rights and `other`.
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether the memory must be writable for these rights.
     #[doc(alias = "ib_access_writable")]
     pub(crate) const fn needs_writable(self) -> bool {

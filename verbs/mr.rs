@@ -243,14 +243,20 @@ impl Mr {
             return Err(EINVAL);
         }
 
-        let umem = Umem::get(core, region)?;
         match request.reg_type {
             abi::reg_type::MEMORY => {
+                let umem = Umem::get(core, region)?;
                 let memory = UserMemory::new(dev, region.virt_addr, umem)?;
 
                 Self::user_memory(dev, pd, memory, region.access)
             }
             _ => {
+                // Whatever its user asks for: the device writes to it.
+                let region = UserRegion {
+                    access: region.access.with(Access::LOCAL_WRITE),
+                    ..*region
+                };
+                let umem = Umem::get(core, &region)?;
                 let memory = QueueMemory::new(dev, &request, region.virt_addr, umem)?;
                 let memory = Arc::new(memory, GFP_KERNEL)?;
                 let context = udata.context().ok_or(EINVAL)?.data();

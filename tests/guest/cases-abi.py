@@ -4,14 +4,16 @@
 handles (U-01, A-01), spoken by hand. TAP lines.
   cases-abi.py stock|rust
 """
+import ctypes
+import mmap
 import struct
 import sys
 import threading
 
 import harness
-from harness import DESTROY_MCAST_GRP, MODIFY_MCAST_GRP, devices, fail_command, in_use, outcome, run, same
-from uverbs import ATTACH_MCAST, DETACH_MCAST, ERR, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_STATE, \
-    INIT, RC, UD, Context
+from harness import DESTROY_MCAST_GRP, MODIFY_MCAST_GRP, PAGE, devices, fail_command, in_use, outcome, run, same
+from uverbs import ATTACH_MCAST, CQ_RING, DETACH_MCAST, ERR, IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_STATE, \
+    INIT, QP_RINGS, RC, REG_MR, UD, Context
 
 DRIVER = sys.argv[1]
 
@@ -52,6 +54,20 @@ def case(name, **more):
                 raw.close()
         return harness.case(name, **more)(whole)
     return add
+
+
+@case("memory of queues is pinned for writing, whatever its user asks for",
+      stock="it pins with the rights that are asked for, and the device writes to a file that may only be read")
+def _(raw):
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    with open(__file__, "rb") as file:
+        address = libc.mmap(None, ctypes.c_size_t(PAGE), mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), ctypes.c_long(0))
+    for kind in (QP_RINGS, CQ_RING):
+        core = struct.pack("<QQQII", address, PAGE, address, raw.pd, 0)
+        driver = struct.pack("<HHHH", kind, 1 if kind == CQ_RING else 0, 0, 0)
+        same(outcome(lambda: raw.call(REG_MR, core, 12, driver, 0)), "EFAULT", f"kind {kind}:")
+    libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(PAGE))
 
 
 @case("U-01: lengths of the request and the response of a new QP")
