@@ -169,6 +169,7 @@ impl Qp {
 
         // The number of the general services is nobody else's, hence isn't taken from the others.
         let number = match kind {
+            QpType::Gsi if dev.tables().qps.find(GSI_NUMBER).is_some() => return Err(EBUSY),
             QpType::Gsi => None,
             _ => Some(dev.ids().qps.take()?),
         };

@@ -43,6 +43,12 @@ const RTO_MIN: u8 = 5;
 /// Times that a new QP retries before it gives up, until its consumer says how often.
 const RETRIES: u8 = 2;
 
+/// Most retries that a consumer can ask for; they have three bits (IBTA volume 1, 11.2.5.2).
+const MAX_RETRIES: u8 = 7;
+
+/// Greatest number of a QP.
+const MAX_QPN: u32 = 0xff_ffff;
+
 /// Sequence number of the last message: none has been sent.
 const NO_MESSAGE: u32 = 0xffff;
 
@@ -133,6 +139,9 @@ impl Attributes {
         let context = &mut self.context;
 
         if let Some(number) = attr.dest_qp_num() {
+            if number > MAX_QPN {
+                return Err(EINVAL);
+            }
             context.remote_qp = number;
         }
         if let Some(index) = attr.pkey_index() {
@@ -155,9 +164,15 @@ impl Attributes {
             context.psn_expected = psn;
         }
         if let Some(retries) = attr.rnr_retry() {
+            if retries > MAX_RETRIES {
+                return Err(EINVAL);
+            }
             context.rnr_retries = retries;
         }
         if let Some(retries) = attr.retry_cnt() {
+            if retries > MAX_RETRIES {
+                return Err(EINVAL);
+            }
             context.retries = retries;
         }
         if let Some(timer) = attr.min_rnr_timer() {
