@@ -76,7 +76,7 @@ test:
 
 test-debug:
 	@IRDMA_KERNEL=debug DRIVERS=rust LOOPS=$${LOOPS:-3} SUITE_TIMEOUT=7200 scripts/test \
-		30-kunit 50-rust 60-probe-faults 65-ways 67-alloc-faults 80-users 97-faults
+		30-kunit 50-rust 60-probe-faults 65-ways 67-alloc-faults 75-cases 80-users 97-faults
 
 kunit:
 	@scripts/test 30-kunit
