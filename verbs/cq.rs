@@ -252,7 +252,8 @@ impl Cq {
         let Reader::User(user) = &self.reader else {
             return Err(EOPNOTSUPP);
         };
-        if cqe > dev.limits().max_cqe {
+        // As for a new one.
+        if cqe > sizing::MAX_CQ_ENTRIES {
             return Err(EINVAL);
         }
 
@@ -285,6 +286,7 @@ impl Cq {
         }
 
         // The old ring's memory may be deregistered from here on.
+        current.1.release();
         *current = (ring, memory);
         Ok(entries - 1)
     }
@@ -337,19 +339,27 @@ impl Cq {
         dev.unregister_cq(self.ceq, self.number);
 
         match destroyed {
-            Ok(_) => dev.ids().cqs.give_back(self.number),
+            Ok(_) => {
+                self.release();
+                dev.ids().cqs.give_back(self.number);
+            }
             Err(_) => self.bury(dev),
         }
     }
 
+    /// The queue is gone for its user, who may deregister its memory.
+    fn release(&self) {
+        if let Reader::User(user) = &self.reader {
+            user.ring.lock().1.release();
+            user.shadow.release();
+        }
+    }
+
     fn bury(&self, dev: &Device<'_>) {
+        self.release();
         match &self.reader {
             Reader::Kernel(kernel, _) => dev.function().bury(kernel.clone()),
-            Reader::User(user) => {
-                user.ring.lock().1.release();
-                user.shadow.release();
-                dev.function().bury(user.clone());
-            }
+            Reader::User(user) => dev.function().bury(user.clone()),
         }
     }
 

@@ -41,8 +41,12 @@ pub(super) struct Waiting {
     queues: Mutex<KVec<Arc<QueueMemory>>>,
 }
 
-/// Memory of a queue that exists. As long as this lives the memory can't be deregistered.
-pub(super) struct Queue(Arc<QueueMemory>);
+/// Memory of a queue. As long as this lives the memory can't be deregistered. If it goes without
+/// having been released, the queue has not come to be, and the memory waits for another.
+pub(super) struct Queue {
+    memory: Arc<QueueMemory>,
+    waiting: Arc<Waiting>,
+}
 
 impl Ucontext {
     /// Opens the device for a user.
@@ -138,7 +142,10 @@ impl Ucontext {
         let memory = queues.remove(at).map_err(|_| EINVAL)?;
 
         memory.set_in_use(true);
-        Ok(Queue(memory))
+        Ok(Queue {
+            memory,
+            waiting: self.waiting.clone(),
+        })
     }
 }
 
@@ -171,10 +178,10 @@ impl Waiting {
 }
 
 impl Queue {
-    /// Lets the user deregister the memory; it stays pinned as long as this lives. For a queue that
-    /// is gone for its user, but maybe not for the device.
+    /// Lets the user deregister the memory, which no other queue gets; it stays pinned as long as
+    /// this lives. For a queue that is gone for its user, but maybe not for the device.
     pub(super) fn release(&self) {
-        self.0.set_in_use(false);
+        self.memory.set_in_use(false);
     }
 }
 
@@ -182,12 +189,21 @@ impl core::ops::Deref for Queue {
     type Target = QueueMemory;
 
     fn deref(&self) -> &QueueMemory {
-        &self.0
+        &self.memory
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.0.set_in_use(false);
+        if !self.memory.is_in_use() {
+            return;
+        }
+
+        // Who deregisters the memory finds it in use or waiting.
+        let mut queues = self.waiting.queues.lock();
+
+        self.memory.set_in_use(false);
+        // Without room for it, it can only be deregistered.
+        let _ = queues.push(self.memory.clone(), GFP_KERNEL);
     }
 }
