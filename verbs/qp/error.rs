@@ -85,6 +85,8 @@ impl QpShared {
         }
         self.enter(function, state, HwState::Error);
         state.ib = QpState::Err;
+        // Nothing more is drained.
+        self.drained.complete();
 
         self.flush(function, true, true, cause);
         Ok(())

@@ -59,7 +59,7 @@ impl QpShared {
     /// - Those of a command.
     ///
     /// State and attributes are as they were then; but if draining takes too long the QP is in that
-    /// state.
+    /// state, and if it breaks meanwhile (`EINVAL`) it is in error.
     #[doc(alias = "irdma_modify_qp_roce")]
     pub(in crate::verbs) fn modify(
         &self,
@@ -101,12 +101,17 @@ impl QpShared {
             matches!(step, Step::Command(HwState::Sqd))
         };
 
+        if !draining {
+            return Ok(());
+        }
         // Without the lock, so that the event can come through.
-        if draining && !self.drained.wait(msecs_to_jiffies(DRAIN_LIMIT_MS)) {
+        if !self.drained.wait(msecs_to_jiffies(DRAIN_LIMIT_MS)) {
             return Err(ETIMEDOUT);
         }
-
-        Ok(())
+        match self.state.lock().hw {
+            HwState::Error => Err(EINVAL),
+            _ => Ok(()),
+        }
     }
 
     /// Reads what a user's library adds; the response says that there are no push pages.
