@@ -35,6 +35,17 @@ def case(name, stock=None, never=None):
     return add
 
 
+def tidy_case(name, **more):
+    """A case after which as much is in use as before."""
+    def add(f):
+        def whole():
+            before = in_use()
+            f()
+            same(in_use(), before, "what is in use:")
+        return case(name, **more)(whole)
+    return add
+
+
 def run(driver, words=()):
     """Runs the cases whose names hold one of the words, or all; returns the status to exit with."""
     failed = 0
@@ -75,6 +86,13 @@ def outcome(f):
     if hasattr(thing, "close"):
         thing.close()
     return "ok"
+
+
+def refused(f, wanted, what=""):
+    """A call that gives this error, and nothing is kept of it."""
+    before = in_use()
+    same(outcome(f), wanted, what)
+    same(in_use(), before, f"{what} in use:")
 
 
 def error_name(number):
@@ -135,6 +153,8 @@ def in_use():
                 name, used = line.split()[:2]
                 if name not in ("arp", "segment"):
                     out[name] = out.get(name, 0) + int(used)
+    # That nothing changes must not be for want of knowledge.
+    same(bool(out), os.path.exists("/sys/module/irdma_rs"), "debugfs has tables:")
     return out
 
 

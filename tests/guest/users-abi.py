@@ -8,8 +8,10 @@ import struct
 import sys
 
 import uverbs
-from harness import PAGE, case, outcome, run, same
-from uverbs import ATTACH_MCAST, CQ_RING, CREATE_SRQ, DETACH_MCAST, QP_RINGS, RESIZE_CQ, UD
+from harness import PAGE, in_use, outcome, refused, run, same
+from harness import tidy_case as case
+from uverbs import ATTACH_MCAST, CQ_RING, CREATE_SRQ, DETACH_MCAST, INIT, QP_RINGS, REG_MR, UD, \
+    IBV_QP_ACCESS_FLAGS, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_RATE_LIMIT, IBV_QP_STATE
 
 DRIVER, NAME = sys.argv[1:3]
 
@@ -22,10 +24,12 @@ def sweep(f, driver, least, known):
     """What lengths of a request must give: f takes the request."""
     for length in range(0, len(driver) + 20, 4):
         request = (driver + bytes(64))[:length]
+        before = in_use()
         same(outcome(lambda: f(request)), "EINVAL" if length < least else "ok", f"{length} bytes:")
+        same(in_use(), before, f"{length} bytes, in use:")
     for length in (known + 4, known + 32):
         request = (driver + bytes(64))[:length - 4] + b"\x01\0\0\0"
-        same(outcome(lambda: f(request)), "EOPNOTSUPP", f"{length} bytes, dirty:")
+        refused(lambda: f(request), "EOPNOTSUPP", f"{length} bytes, dirty:")
 
 
 @case("U-01: lengths of the request to open the device")
@@ -44,6 +48,14 @@ def _():
     same(outcome(lambda: context.get_context(good[:4], 80)), "EINVAL")
     same(outcome(lambda: context.get_context(struct.pack("<IB3xQ", 0, 9, 0), 80)), "EINVAL")
     same(outcome(lambda: context.get_context(struct.pack("<IB3xQ", 0, 5, 1 << 20), 80)), "EOPNOTSUPP")
+    for room in range(0, 16, 4):
+        same(outcome(lambda: context.get_context(good, room)), "EINVAL", f"room for {room}:")
+    # So much has the library of the first generation, which can't serve this one.
+    same(outcome(lambda: context.get_context(good, 16)), "EOPNOTSUPP", "room for 16:")
+    for room in (20, 40, 76):
+        other = Context(False)
+        same(len(other.get_context(good, room)), room)
+        other.close()
     answer = context.get_context(good, 120)
     same(answer[80:], bytes(40), "the end of the response")
     same(outcome(lambda: context.get_context(good, 80)), "EINVAL")
@@ -83,6 +95,44 @@ def _():
     context.close()
 
 
+@case("U-01: lengths of the request and the response of a CQ's new size")
+def _():
+    context = Context()
+    pd, _ = context.alloc_pd()
+    cq = context.new_cq(pd)
+    sizes = iter(range(8, 128))
+
+    def one(cut=lambda r: r, room=0):
+        ring = context.memory(1)
+        mr = context.reg_cq_ring(pd, ring, 1)
+        try:
+            return context.resize_cq(cq, next(sizes), cut(struct.pack("<Q", ring)), room)
+        except OSError:
+            context.dereg_mr(mr)
+            raise
+    for length in (0, 4):
+        refused(lambda: one(lambda r: r[:length]), "EINVAL", f"{length} bytes:")
+    refused(lambda: one(lambda r: r + b"\x01\0\0\0"), "EOPNOTSUPP", "dirty:")
+    refused(lambda: one(lambda r: r + bytes(28) + b"\x01\0\0\0"), "EOPNOTSUPP", "dirty, longer:")
+    same(outcome(one), "ok", "8 bytes:")
+    same(outcome(lambda: one(lambda r: r + bytes(32))), "ok", "zeroes behind:")
+    same(one(room=16), bytes(16), "the response")
+    context.close()
+
+
+@case("U-01: driver data of verbs that have none")
+def _():
+    context = Context()
+    pd, _ = context.alloc_pd()
+    mr = context.reg_mr(pd, context.memory(1), PAGE, bytes(8))
+    for name, f in (("limits of the device", context.query_device),
+                    ("a registration anew", lambda *data: context.rereg_mr(mr, pd, *data))):
+        refused(lambda: f(bytes(8) + b"\x01" + bytes(7), 0), "EOPNOTSUPP", f"{name}, dirty:")
+        same(f(bytes(16), 24), bytes(24), f"{name}, the response:")
+        same(outcome(f), "ok", f"{name}, none:")
+    context.close()
+
+
 @case("U-01: lengths of the request of a registration")
 def _():
     context = Context()
@@ -92,9 +142,10 @@ def _():
     def one(request):
         context.dereg_mr(context.reg_mr(pd, start, PAGE, request))
     sweep(one, bytes(8), 8, 8)
-    same(outcome(lambda: one(struct.pack("<HHHH", 7, 0, 0, 0))), "EINVAL", "kind 7:")
-    same(outcome(lambda: one(struct.pack("<HHHH", QP_RINGS, 0, 1, 1))), "EINVAL", "rings larger than the memory:")
-    same(outcome(lambda: one(struct.pack("<HHHH", CQ_RING, 2, 0, 0))), "EINVAL", "ring larger than the memory:")
+    refused(lambda: one(struct.pack("<HHHH", 7, 0, 0, 0)), "EINVAL", "kind 7:")
+    refused(lambda: one(struct.pack("<HHHH", QP_RINGS, 0, 1, 1)), "EINVAL", "rings larger than the memory:")
+    refused(lambda: one(struct.pack("<HHHH", CQ_RING, 2, 0, 0)), "EINVAL", "ring larger than the memory:")
+    same(context.call(REG_MR, struct.pack("<QQQII", start, PAGE, start, pd, 1), 12, bytes(8), 16)[1], bytes(16), "the response")
     context.close()
 
 
@@ -109,7 +160,7 @@ def _():
     cq = context.new_cq(pd)
     for cqe, wanted in ((129, "EINVAL"), (100000, "EINVAL"), (128, "ok"), (16, "ok")):
         ring, _, _, _ = context.cq_memory(pd)
-        same(outcome(lambda: context.call(RESIZE_CQ, struct.pack("<II", cq, cqe), 8, struct.pack("<Q", ring), 0)), wanted,
+        same(outcome(lambda: context.resize_cq(cq, cqe, struct.pack("<Q", ring))), wanted,
              f"resized to {cqe}:")
     context.close()
 
@@ -142,7 +193,7 @@ def _():
         same(outcome(lambda: context.dereg_mr(mr)), "EBUSY")
     # The ring of before is free after a resize.
     other, _, other_mr, _ = context.cq_memory(pd)
-    context.call(RESIZE_CQ, struct.pack("<II", cq, 32), 8, struct.pack("<Q", other), 0)
+    context.resize_cq(cq, 32, struct.pack("<Q", other))
     same(outcome(lambda: context.dereg_mr(ring_mr)), "ok")
     same(outcome(lambda: context.dereg_mr(other_mr)), "EBUSY")
     context.destroy_qp(qp)
@@ -162,10 +213,24 @@ def _():
         pd, _ = context.alloc_pd()
         cq = context.new_cq(pd)
         ring, _, _, _ = context.cq_memory(pd)
-        context.call(RESIZE_CQ, struct.pack("<II", cq, 32), 8, struct.pack("<Q", ring), 0)
+        context.resize_cq(cq, 32, struct.pack("<Q", ring))
         start, _ = context.qp_memory(pd)
         context.create_qp(pd, cq, start)
         context.close()
+
+
+@case("the rate of a QP's packets can't be limited, and the state stays with it")
+def _():
+    context = Context()
+    pd, _ = context.alloc_pd()
+    start, _ = context.qp_memory(pd)
+    qp, _ = context.create_qp(pd, context.new_cq(pd), start)
+    to_init = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT
+    refused(lambda: context.modify_qp(qp, to_init | IBV_QP_RATE_LIMIT, INIT), "EOPNOTSUPP")
+    # It must still need what leads from RESET to INIT.
+    refused(lambda: context.modify_qp(qp, IBV_QP_STATE, INIT), "EINVAL")
+    same(outcome(lambda: context.modify_qp(qp, to_init, INIT)), "ok")
+    context.close()
 
 
 @case("Q-30: there are no shared receive queues")
