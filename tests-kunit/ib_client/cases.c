@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -37,8 +38,8 @@ static int ic_case_open(struct ic_end *a, struct ic_end *b)
 }
 
 /* Posts one WR that writes @len bytes at @offset of the buffer to the peer. */
-static int ic_write(struct ic_end *end, u32 offset, u32 len, int flags,
-		    u64 remote, u32 rkey)
+static int ic_post_write(struct ic_end *end, u32 offset, u32 len, int flags,
+			 u64 remote, u32 rkey)
 {
 	struct ic_slot *slot = &end->send[0];
 	struct ib_sge sge = {
@@ -67,9 +68,16 @@ static int ic_write(struct ic_end *end, u32 offset, u32 len, int flags,
 		atomic_dec(&end->pending);
 		if (bad != &wr.wr)
 			ic_fail("%s: another WR was called bad", end->name);
-		return err;
 	}
-	return ic_wait(end, "RDMA WRITE");
+	return err;
+}
+
+/* As ic_post_write(), and waits for its completion. */
+static int ic_write(struct ic_end *end, u32 offset, u32 len, int flags,
+		    u64 remote, u32 rkey)
+{
+	return ic_post_write(end, offset, len, flags, remote, rkey) ?:
+	       ic_wait(end, "RDMA WRITE");
 }
 
 /* Inline data up to what was granted, and one byte more. */
@@ -331,6 +339,83 @@ static int ic_case_reset(struct ic_end *a, struct ic_end *b)
 	return err ?: ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey);
 }
 
+static int ic_to_state(struct ic_end *end, enum ib_qp_state state)
+{
+	struct ib_qp_attr attr = { .qp_state = state };
+	int err;
+
+	err = ib_modify_qp(end->qp, &attr, IB_QP_STATE);
+	if (err || ic_state(end) != state) {
+		ic_fail("state %d: %d, and it is in state %d", state, err,
+			ic_state(end));
+		return err ?: -EPROTO;
+	}
+	return 0;
+}
+
+/* What is posted in SQD is sent from RTS on, without another post. */
+static int ic_case_sqd(struct ic_end *a, struct ic_end *b)
+{
+	u8 *sent, *got;
+	int err, i;
+
+	err = ic_case_open(a, b) ?: ic_connect(a, b) ?: ic_register(b);
+	if (err)
+		return err;
+	sent = a->tx.va;
+	got = b->rx.va;
+
+	for (i = 1; !err && i <= 3; i++) {
+		memset(sent, i, 64);
+		err = ic_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey) ?:
+		      ic_to_state(a, IB_QPS_SQD) ?:
+		      ic_to_state(a, IB_QPS_SQD);
+		if (err)
+			return err;
+		memset(got, 0, 64);
+		err = ic_post_write(a, 0, 64, 0, b->rx.iova, b->rx.rkey);
+		if (err)
+			return err;
+		msleep(100);
+		if (ib_process_cq_direct(a->scq, -1) || got[0])
+			ic_fail("what was posted in SQD was sent");
+		err = ic_to_state(a, IB_QPS_RTS) ?: ic_wait(a, "RDMA WRITE");
+		if (!err && memcmp(sent, got, 64))
+			ic_fail("what came is not what was posted in SQD");
+	}
+	return err;
+}
+
+static void ic_try_alloc_mr(struct ic_end *end, u32 pages, int wanted)
+{
+	struct ib_mr *mr = ib_alloc_mr(end->pd, IB_MR_TYPE_MEM_REG, pages);
+	int err = PTR_ERR_OR_ZERO(mr);
+
+	if (err != wanted)
+		ic_fail("%u pages: %d, not %d", pages, err, wanted);
+	if (!err)
+		ib_dereg_mr(mr);
+}
+
+/* Pages of a fast registration, up to the limit and no more. */
+static int ic_case_alloc_mr(struct ic_end *a, struct ic_end *b)
+{
+	u32 max;
+	int err;
+
+	err = ic_case_open(a, b);
+	if (err)
+		return err;
+	max = a->dev->attrs.max_fast_reg_page_list_len;
+	ic_try_alloc_mr(a, 0, -EINVAL);
+	ic_try_alloc_mr(a, 1, 0);
+	ic_try_alloc_mr(a, max, 0);
+	ic_try_alloc_mr(a, max + 1, -EINVAL);
+	ic_try_alloc_mr(a, 1u << 31, -EINVAL);
+	ic_try_alloc_mr(a, U32_MAX, -EINVAL);
+	return 0;
+}
+
 /* Who destroys a QP without draining it hears no more of its work requests. */
 static int ic_case_destroy(struct ic_end *a, struct ic_end *b)
 {
@@ -504,6 +589,9 @@ static const struct ic_case ic_cases[] = {
 	{ "M-18", "a fast registration when page lists are in pieces",
 	  ic_case_pool },
 	{ "Q-11", "RESET of a QP, new or in ERR", ic_case_reset },
+	{ "SQD", "what is posted in SQD is sent from RTS on", ic_case_sqd },
+	{ "alloc_mr", "pages of a fast registration up to the limit",
+	  ic_case_alloc_mr },
 	{ "destroy", "a QP is destroyed with RECVs outstanding", ic_case_destroy },
 	{ "drain", "a QP of datagrams is drained", ic_case_drain },
 	{ "reuse", "a chain whose memory is used again as soon as it is done",
