@@ -119,7 +119,7 @@ static void ic_print_row(const char *name, bool ok, const struct ib_qp_cap *a,
 {
 	char swr[24], rwr[24], ssge[24], rsge[24], data[24], result[24];
 
-	pr_info("  %-16s %-13s %-13s %-11s %-11s %-11s %s\n", name,
+	pr_info("  %-19s %-13s %-13s %-11s %-11s %-11s %s\n", name,
 		ic_cell(swr, sizeof(swr), ok, a->max_send_wr, g->max_send_wr),
 		ic_cell(rwr, sizeof(rwr), ok, a->max_recv_wr, g->max_recv_wr),
 		ic_cell(ssge, sizeof(ssge), ok, a->max_send_sge,
@@ -230,7 +230,7 @@ int ic_check_sizes(struct ib_device *dev, const struct ic_options *opt)
 	pr_info("%s: ib_create_qp, asked>granted (device: %d WRs, %d/%d SGEs)\n",
 		dev_name(&dev->dev), dev->attrs.max_qp_wr,
 		dev->attrs.max_send_sge, dev->attrs.max_recv_sge);
-	pr_info("  %-16s %-13s %-13s %-11s %-11s %-11s %s\n", "request",
+	pr_info("  %-19s %-13s %-13s %-11s %-11s %-11s %s\n", "request",
 		"send_wr", "recv_wr", "send_sge", "recv_sge", "inline",
 		"result");
 	for (i = 0; i < ARRAY_SIZE(ic_requests); i++)
