@@ -340,14 +340,20 @@ impl<'a, T: Operations> SendWr<'a, T> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` if the queue pair is not one of datagrams, or if the handle isn't there.
+    /// `EINVAL` if the queue pair is not one of datagrams, if the request does not send, or if the
+    /// handle isn't there.
     #[inline]
     pub(crate) fn ud(&self) -> Result<UdAddress<'a, T>> {
-        if !self.datagram {
+        let sends = matches!(
+            self.wr.opcode,
+            bindings::ib_wr_opcode_IB_WR_SEND | bindings::ib_wr_opcode_IB_WR_SEND_WITH_IMM
+        );
+        // `ib_drain_sq()` posts a smaller structure.
+        if !self.datagram || !sends {
             return Err(EINVAL);
         }
-        // SAFETY: All requests for queue pairs of datagrams are part of a `struct ib_ud_wr`, at
-        // offset 0.
+        // SAFETY: All requests to send on queue pairs of datagrams are part of a `struct ib_ud_wr`,
+        // at offset 0.
         let wr = unsafe { &*ptr::from_ref(self.wr).cast::<bindings::ib_ud_wr>() };
         if wr.ah.is_null() {
             return Err(EINVAL);
