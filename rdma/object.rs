@@ -212,19 +212,21 @@ impl<T: Operations> Qp<T> {
 
     /// The protection domain.
     pub(crate) fn pd(&self) -> &Pd<T> {
-        // SAFETY: The core keeps the domain as long as the queue pair.
+        // SAFETY: The core keeps the domain as long as the queue pair, which `create_qp` has not
+        // made without one.
         unsafe { Pd::from_raw((*self.as_raw()).pd) }
     }
 
     /// The queue that the send queue completes to.
     pub(crate) fn send_cq(&self) -> &Cq<T> {
-        // SAFETY: The core keeps the queue as long as the queue pair.
+        // SAFETY: The core keeps the queue as long as the queue pair, which `create_qp` has not
+        // made without one.
         unsafe { Cq::from_raw((*self.as_raw()).send_cq) }
     }
 
     /// The queue that the receive queue completes to.
     pub(crate) fn recv_cq(&self) -> &Cq<T> {
-        // SAFETY: The core keeps the queue as long as the queue pair.
+        // SAFETY: As in `send_cq`.
         unsafe { Cq::from_raw((*self.as_raw()).recv_cq) }
     }
 
@@ -303,7 +305,7 @@ impl<T: Operations> Mr<T> {
 ///
 /// # Invariants
 ///
-/// `raw` is valid for the lifetime, with the core's part filled in.
+/// `raw` is valid for the lifetime, with the core's part filled in, and has a domain.
 pub(crate) struct NewQp<'a, T: Operations> {
     raw: *mut bindings::ib_qp,
     link: &'a Arc<QpLink>,
@@ -313,7 +315,8 @@ pub(crate) struct NewQp<'a, T: Operations> {
 impl<'a, T: Operations> NewQp<'a, T> {
     /// # Safety
     ///
-    /// `raw` is valid for `'a`, of a device of `T`, and the core has filled in its part.
+    /// `raw` is valid for `'a`, of a device of `T`, and the core has filled in its part and given it
+    /// a domain.
     pub(super) unsafe fn new(raw: *mut bindings::ib_qp, link: &'a Arc<QpLink>) -> Self {
         // INVARIANT: By this function's requirements.
         Self {

@@ -326,6 +326,14 @@ impl<T: Operations> VTable<T> {
                     QpInitAttr::<T>::from_raw(&mut *attr),
                 )
             };
+            // Pairs of the types that we know have all of these, but in-kernel users may forget it.
+            attr.qp_type()?;
+            attr.send_cq()?;
+            attr.recv_cq()?;
+            // SAFETY: As above.
+            if unsafe { (*qp).pd }.is_null() {
+                return Err(EINVAL);
+            }
             let link = QpLink::new()?;
             // SAFETY: As above, and this is an operation.
             let made = unsafe {
