@@ -46,10 +46,11 @@ struct IrdmaModule {
 impl InPlaceModule for IrdmaModule {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         // Devices may be probed as soon as the driver is registered.
-        let graveyard = Graveyard::new(module);
+        // SAFETY: Nobody calls this again, and no driver is registered yet.
+        let graveyard = unsafe { Graveyard::new() };
 
         try_pin_init!(Self {
-            // SAFETY: Nobody calls this again, and no driver is registered yet.
+            // SAFETY: As above.
             _debugfs: unsafe { hw::debugfs::Root::new() },
             _graveyard: graveyard,
             _ice <- Adapter::register(module),

@@ -56,9 +56,13 @@ kernel::sync::global_lock! {
 pub(crate) struct Graveyard(());
 
 impl Graveyard {
-    /// Makes the graveyard of the module that is being loaded.
-    pub(crate) fn new(_module: &'static ThisModule) -> Self {
-        // SAFETY: A module is initialised once, and nothing has been buried before.
+    /// Makes the graveyard.
+    ///
+    /// # Safety
+    ///
+    /// To be called once, before anything else of this file.
+    pub(crate) unsafe fn new() -> Self {
+        // SAFETY: By this function's requirements nobody has initialized it or used it.
         unsafe { GRAVES.init() };
 
         Self(())
