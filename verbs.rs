@@ -119,7 +119,6 @@ pub(crate) fn register<'a>(
         &Info {
             name: c"irdma%d",
             node_guid,
-            iwarp: false,
             num_comp_vectors,
             netdev: Some(&netdev),
         },

@@ -79,13 +79,6 @@ unsafe impl<T: Operations> AlwaysRefCounted for Device<T> {
     }
 }
 
-impl<T: Operations> AsRef<device::Device> for Device<T> {
-    fn as_ref(&self) -> &device::Device {
-        // SAFETY: The embedded device is initialised and counted.
-        unsafe { device::Device::from_raw(self.as_device()) }
-    }
-}
-
 impl<T: Operations> Device<T> {
     /// The core's part.
     pub(super) fn as_raw(&self) -> *mut bindings::ib_device {
@@ -155,13 +148,6 @@ impl<T: Operations> Device<T> {
         // SAFETY: The core copies the event. The device is registered, and unregistering waits for
         // events that are on their way.
         unsafe { bindings::ib_dispatch_event(&raw const event) };
-    }
-
-    /// The name, for instance `irdma0`. Empty before the device is registered.
-    pub(crate) fn name(&self) -> &CStr {
-        // SAFETY: The device is valid and its name is zero-terminated. Renaming it is the
-        // administrator's doing; what is read then is the old or the new name, or a mixture.
-        unsafe { CStr::from_char_ptr((&raw const (*self.as_raw()).name).cast()) }
     }
 }
 
@@ -243,8 +229,6 @@ pub(crate) struct Info<'a> {
     pub(crate) name: &'static CStr,
     /// Globally unique identifier, in network order.
     pub(crate) node_guid: [u8; 8],
-    /// Whether the device is one of iWARP.
-    pub(crate) iwarp: bool,
     /// Vectors that completion events can go to.
     pub(crate) num_comp_vectors: u32,
     /// Network device of the port, if it is one of Ethernet.
@@ -302,13 +286,9 @@ impl<'a, T: Operations> Registration<'a, T> {
             if (*device.as_device()).parent != dma_device {
                 return Err(EINVAL);
             }
-            let node_type = if info.iwarp {
-                bindings::RDMA_NODE_RNIC
-            } else {
-                bindings::RDMA_NODE_IB_CA
-            };
+            // There are no operations of iWARP, which the core calls unasked.
             // CAST: The types are small numbers.
-            (*raw).node_type = node_type as u8;
+            (*raw).node_type = bindings::RDMA_NODE_IB_CA as u8;
             (*raw).node_guid = u64::from_ne_bytes(info.node_guid);
             (*raw).phys_port_cnt = 1;
             (*raw).num_comp_vectors = c_int::try_from(info.num_comp_vectors)?;

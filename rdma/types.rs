@@ -357,6 +357,4 @@ pub(crate) struct PortCaps(pub(super) u32);
 impl PortCaps {
     /// RoCEv2, over UDP.
     pub(crate) const ROCE_V2: Self = Self(bindings::RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP);
-    /// iWARP.
-    pub(crate) const IWARP: Self = Self(bindings::RDMA_CORE_PORT_IWARP);
 }

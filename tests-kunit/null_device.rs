@@ -46,7 +46,6 @@ impl pci::Driver for Null {
             &Info {
                 name: c"null%d",
                 node_guid: *b"\x02nulldev",
-                iwarp: false,
                 num_comp_vectors: 1,
                 netdev: None,
             },
