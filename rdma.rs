@@ -71,7 +71,6 @@ pub(crate) use self::{
     },
     mmap::{
         Caching,
-        MmapEntry,
         NewUcontext, //
     },
     notifier::{

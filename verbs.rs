@@ -176,7 +176,7 @@ impl Operations for Verbs {
 
     fn alloc_ucontext(
         dev: &Device<'_>,
-        context: &NewUcontext<'_, Self>,
+        context: &mut NewUcontext<'_, Self>,
         udata: &mut Udata<'_, Self>,
     ) -> Result<Ucontext> {
         Ucontext::new(dev, context, udata)

@@ -93,12 +93,13 @@ impl Entry {
     }
 }
 
-/// A page of registers that user space may map as long as this lives.
+/// A page of registers that user space may map as long as this lives. Belongs to the user context,
+/// which the core needs to take the entry out.
 ///
 /// # Invariants
 ///
-/// The entry is inserted.
-pub(crate) struct MmapEntry(NonNull<Entry>);
+/// The entry is inserted, and its context is there.
+pub(super) struct MmapEntry(NonNull<Entry>);
 
 // SAFETY: The core counts and locks entries itself.
 unsafe impl Send for MmapEntry {}
@@ -109,7 +110,7 @@ unsafe impl Sync for MmapEntry {}
 impl MmapEntry {
     /// The offset by which user space names the entry to `mmap()`.
     #[doc(alias = "rdma_user_mmap_get_offset")]
-    pub(crate) fn key(&self) -> u64 {
+    fn key(&self) -> u64 {
         // SAFETY: The entry is inserted.
         let pgoff = unsafe { (*self.0.as_ref().head.get()).start_pgoff };
         // CAST: `usize` has 64 bits or less.
@@ -119,15 +120,18 @@ impl MmapEntry {
 
 impl Drop for MmapEntry {
     fn drop(&mut self) {
-        // SAFETY: The entry is inserted; the core frees it when the last mapping is gone.
+        // SAFETY: The entry is inserted, and its context is there. The core frees the entry when the
+        // last mapping is gone.
         unsafe { bindings::rdma_user_mmap_entry_remove(self.0.as_ref().head.get()) };
     }
 }
 
-/// A user context in the making.
+/// A user context in the making. What it offers to be mapped stays as long as the context, or goes
+/// with it when it is not made after all.
 pub(crate) struct NewUcontext<'a, T: Operations> {
     raw: *mut bindings::ib_ucontext,
     device: &'a Device<T>,
+    entries: KVec<MmapEntry>,
     _context: PhantomData<&'a bindings::ib_ucontext>,
 }
 
@@ -139,16 +143,23 @@ impl<'a, T: Operations> NewUcontext<'a, T> {
         Self {
             raw,
             device,
+            entries: KVec::new(),
             _context: PhantomData,
         }
     }
 
-    /// Offers the page of registers at `offset` of the device's first memory window (BAR 0).
+    /// What was offered.
+    pub(super) fn into_entries(self) -> KVec<MmapEntry> {
+        self.entries
+    }
+
+    /// Offers the page of registers at `offset` of the device's first memory window (BAR 0), and
+    /// returns the offset by which user space names it to `mmap()`.
     ///
     /// # Errors
     ///
     /// `EINVAL` if that is not a page of the window, `ENOMEM` without memory.
-    pub(crate) fn insert_page(&self, offset: u64, caching: Caching) -> Result<MmapEntry> {
+    pub(crate) fn insert_page(&mut self, offset: u64, caching: Caching) -> Result<u64> {
         const {
             assert!(offset_of!(Entry, head) == 0);
         }
@@ -159,6 +170,8 @@ impl<'a, T: Operations> NewUcontext<'a, T> {
         if end > len || addr % page_size != 0 {
             return Err(EINVAL);
         }
+        // Room first, such that nothing can fail after the core knows the entry.
+        self.entries.reserve(1, GFP_KERNEL)?;
         let entry = KBox::new(
             Entry {
                 head: Opaque::zeroed(),
@@ -177,8 +190,12 @@ impl<'a, T: Operations> NewUcontext<'a, T> {
             drop(unsafe { KBox::from_raw(entry) });
             return Err(error);
         }
-        // INVARIANT: Inserted just now.
+        // INVARIANT: Inserted just now, into a context that is there as long as we are.
         // SAFETY: A box is never null.
-        Ok(MmapEntry(unsafe { NonNull::new_unchecked(entry) }))
+        let entry = MmapEntry(unsafe { NonNull::new_unchecked(entry) });
+        let key = entry.key();
+        // There is room for it, so this cannot fail.
+        let _ = self.entries.push_within_capacity(entry);
+        Ok(key)
     }
 }

@@ -21,6 +21,7 @@ use kernel::{
 use crate::bindings;
 
 use super::{
+    mmap::MmapEntry,
     CqLink,
     Operations,
     QpLink,
@@ -144,12 +145,36 @@ object! {
 
 object! {
     /// A user context: one opening of the device by a user's process.
-    pub(crate) struct Ucontext(ib_ucontext, Ucontext) {}
+    pub(crate) struct Ucontext(ib_ucontext, Ucontext) {
+        /// What the user may map.
+        entries: KVec<MmapEntry>,
+    }
 }
 
 object! {
     /// A memory region, which the driver's side allocates.
     pub(crate) struct Mr(ib_mr, Mr) {}
+}
+
+impl<T: Operations> Ucontext<T> {
+    /// Puts the object together behind the core's part.
+    ///
+    /// # Safety
+    ///
+    /// As [`Ucontext::data_slot`], and the driver's part isn't initialised yet. `entries` are those
+    /// of this context.
+    pub(super) unsafe fn init(
+        raw: *mut bindings::ib_ucontext,
+        entries: KVec<MmapEntry>,
+        data: T::Ucontext,
+    ) {
+        let this = raw.cast::<Self>();
+        // SAFETY: The core allocated `SIZE` bytes.
+        unsafe {
+            (&raw mut (*this).entries).write(entries);
+            (&raw mut (*this).data).write(data);
+        }
+    }
 }
 
 impl<T: Operations> Cq<T> {

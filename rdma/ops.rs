@@ -119,7 +119,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     /// Opens the device for a user. `context` takes mappings of the device's registers.
     fn alloc_ucontext(
         data: &Self::RegistrationData<'_>,
-        context: &NewUcontext<'_, Self>,
+        context: &mut NewUcontext<'_, Self>,
         udata: &mut Udata<'_, Self>,
     ) -> Result<Self::Ucontext>;
 

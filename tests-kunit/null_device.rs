@@ -96,7 +96,7 @@ impl Operations for Null {
     fn query_pkey(_: &Limits, _: u32, _: u16) -> Result<u16> { Ok(0xffff) }
 
     fn alloc_ucontext(
-        _: &Limits, _: &NewUcontext<'_, Self>, udata: &mut Udata<'_, Self>,
+        _: &Limits, _: &mut NewUcontext<'_, Self>, udata: &mut Udata<'_, Self>,
     ) -> Result { udata.no_io() }
     fn dealloc_ucontext(_: &Limits, _: &rdma::Ucontext<Self>) {}
 

@@ -20,15 +20,12 @@ use super::{
 };
 use crate::rdma::{
     Caching,
-    MmapEntry,
     NewUcontext,
     Udata, //
 };
 
 /// A user context.
 pub(crate) struct Ucontext {
-    /// The page of doorbells, which the user may map.
-    _doorbells: MmapEntry,
     /// The sizes of QPs are given in work requests.
     raw_attrs: bool,
     waiting: Arc<Waiting>,
@@ -59,7 +56,7 @@ impl Ucontext {
     #[doc(alias = "irdma_alloc_ucontext")]
     pub(super) fn new(
         dev: &Device<'_>,
-        new: &NewUcontext<'_, Verbs>,
+        new: &mut NewUcontext<'_, Verbs>,
         udata: &mut Udata<'_, Verbs>,
     ) -> Result<Self> {
         if udata.response_len() < abi::MIN_ALLOC_UCONTEXT_RESP {
@@ -78,7 +75,7 @@ impl Ucontext {
             return Err(EOPNOTSUPP);
         }
 
-        let doorbells = new.insert_page(dev.user_doorbells(), Caching::None)?;
+        let db_mmap_key = new.insert_page(dev.user_doorbells(), Caching::None)?;
         let limits = dev.limits();
         udata.respond(&abi::AllocUcontextResp {
             max_pds: 0,
@@ -87,7 +84,7 @@ impl Ucontext {
             kernel_ver: abi::VERSION,
             rsvd: [0; 3],
             feature_flags: abi::FEATURE_RTS_AE | abi::FEATURE_CQ_RESIZE,
-            db_mmap_key: doorbells.key(),
+            db_mmap_key,
             max_hw_wq_frags: limits.max_sge,
             max_hw_read_sges: limits.max_read_sge,
             max_hw_inline: limits.max_inline_data,
@@ -105,7 +102,6 @@ impl Ucontext {
         })?;
 
         Ok(Self {
-            _doorbells: doorbells,
             raw_attrs: request.comp_mask & abi::USE_RAW_ATTR != 0,
             waiting: Arc::pin_init(
                 pin_init!(Waiting {

@@ -51,13 +51,14 @@ impl<T: Operations> VTable<T> {
             // SAFETY: As above.
             let mut udata = unsafe { Udata::without_context(udata) }.ok_or(EINVAL)?;
             // SAFETY: As above.
-            let new = unsafe { NewUcontext::new(context, device) };
+            let mut new = unsafe { NewUcontext::new(context, device) };
             // SAFETY: This is an operation.
-            let made =
-                unsafe { device.with_data(|_, data| T::alloc_ucontext(data, &new, &mut udata)) };
+            let made = unsafe {
+                device.with_data(|_, data| T::alloc_ucontext(data, &mut new, &mut udata))
+            };
             let made = made?;
             // SAFETY: The core gave us room for it.
-            unsafe { Ucontext::<T>::data_slot(context).write(made) };
+            unsafe { Ucontext::<T>::init(context, new.into_entries(), made) };
             Ok(0)
         })
     }
