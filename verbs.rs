@@ -189,9 +189,8 @@ impl Operations for Verbs {
         Pd::new(dev, udata)
     }
 
-    fn dealloc_pd(dev: &Device<'_>, pd: &rdma::Pd<Self>) -> Result {
+    fn dealloc_pd(dev: &Device<'_>, pd: &rdma::Pd<Self>) {
         pd.data().destroy(dev);
-        Ok(())
     }
 
     fn create_ah(
@@ -204,9 +203,8 @@ impl Operations for Verbs {
         Ah::new(dev, pd.data(), attr, may_sleep, udata)
     }
 
-    fn destroy_ah(dev: &Device<'_>, ah: &rdma::Ah<Self>, may_sleep: bool) -> Result {
+    fn destroy_ah(dev: &Device<'_>, ah: &rdma::Ah<Self>, may_sleep: bool) {
         ah.data().destroy(dev, may_sleep);
-        Ok(())
     }
 
     fn query_ah(_dev: &Device<'_>, ah: &rdma::Ah<Self>) -> Result<QueriedAh> {
@@ -222,9 +220,8 @@ impl Operations for Verbs {
         Cq::new(dev, link, attr, udata)
     }
 
-    fn destroy_cq(dev: &Device<'_>, cq: &rdma::Cq<Self>) -> Result {
+    fn destroy_cq(dev: &Device<'_>, cq: &rdma::Cq<Self>) {
         cq.data().destroy(dev);
-        Ok(())
     }
 
     fn resize_cq(
@@ -268,9 +265,8 @@ impl Operations for Verbs {
         Ok(qp.data().shared().query())
     }
 
-    fn destroy_qp(dev: &Device<'_>, qp: &rdma::Qp<Self>) -> Result {
+    fn destroy_qp(dev: &Device<'_>, qp: &rdma::Qp<Self>) {
         qp.data().destroy(dev);
-        Ok(())
     }
 
     #[inline]

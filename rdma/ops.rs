@@ -51,8 +51,10 @@ use super::{
 /// A function that makes an object returns the driver's part of it, which is moved into the memory
 /// that the core allocated. What interrupts refer to belongs in an [`Arc`](kernel::sync::Arc)
 /// there. When it fails, nothing of the object may remain. The function that destroys an object
-/// runs when no other call uses the object any more; after it has succeeded the driver's part is
-/// dropped. User space's data, [`Udata`], is there if a user asks and not if the kernel does.
+/// runs when no other call uses the object any more; after it the driver's part is dropped. Most
+/// can't fail, since the core has no use for an error when a user's context ends: what the device
+/// may still use, the driver keeps. User space's data, [`Udata`], is there if a user asks and not
+/// if the kernel does.
 ///
 /// Errors are those of `ibv_create_qp(3)` and its like: `EINVAL` for what the device can't do,
 /// `EOPNOTSUPP` for what the driver doesn't, `ENOMEM` if something is used up.
@@ -133,7 +135,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ) -> Result<Self::Pd>;
 
     /// Destroys a protection domain.
-    fn dealloc_pd(data: &Self::RegistrationData<'_>, pd: &Pd<Self>) -> Result;
+    fn dealloc_pd(data: &Self::RegistrationData<'_>, pd: &Pd<Self>);
 
     /// Makes an address handle. Must not sleep unless `may_sleep`.
     fn create_ah(
@@ -145,7 +147,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ) -> Result<Self::Ah>;
 
     /// Destroys an address handle. Must not sleep unless `may_sleep`.
-    fn destroy_ah(data: &Self::RegistrationData<'_>, ah: &Ah<Self>, may_sleep: bool) -> Result;
+    fn destroy_ah(data: &Self::RegistrationData<'_>, ah: &Ah<Self>, may_sleep: bool);
 
     /// Tells what an address handle was made of.
     fn query_ah(data: &Self::RegistrationData<'_>, ah: &Ah<Self>) -> Result<QueriedAh> {
@@ -162,7 +164,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ) -> Result<(Self::Cq, u32)>;
 
     /// Destroys a completion queue.
-    fn destroy_cq(data: &Self::RegistrationData<'_>, cq: &Cq<Self>) -> Result;
+    fn destroy_cq(data: &Self::RegistrationData<'_>, cq: &Cq<Self>);
 
     /// Gives a user's completion queue another size, and says how many entries it really has then.
     fn resize_cq(
@@ -208,7 +210,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     fn query_qp(data: &Self::RegistrationData<'_>, qp: &Qp<Self>) -> Result<QueriedQp>;
 
     /// Destroys a queue pair.
-    fn destroy_qp(data: &Self::RegistrationData<'_>, qp: &Qp<Self>) -> Result;
+    fn destroy_qp(data: &Self::RegistrationData<'_>, qp: &Qp<Self>);
 
     /// Posts requests to the send queue. Any context.
     ///

@@ -103,7 +103,7 @@ impl Operations for Null {
     fn alloc_pd(_: &Limits, udata: Option<&mut Udata<'_, Self>>) -> Result {
         udata.map_or(Ok(()), |udata| udata.no_io())
     }
-    fn dealloc_pd(_: &Limits, _: &rdma::Pd<Self>) -> Result { Ok(()) }
+    fn dealloc_pd(_: &Limits, _: &rdma::Pd<Self>) {}
 
     fn create_cq(
         data: &Limits, _: &Arc<CqLink>, attr: &CqInitAttr, udata: Option<&mut Udata<'_, Self>>,
@@ -114,14 +114,14 @@ impl Operations for Null {
         udata.map_or(Ok(()), |udata| udata.no_io())?;
         Ok(((), attr.cqe))
     }
-    fn destroy_cq(_: &Limits, _: &rdma::Cq<Self>) -> Result { Ok(()) }
+    fn destroy_cq(_: &Limits, _: &rdma::Cq<Self>) {}
     fn poll_cq(_: &Limits, _: &rdma::Cq<Self>, _: &mut WcArray<'_>) -> Result { Ok(()) }
     fn req_notify_cq(_: &Limits, _: &rdma::Cq<Self>, _: NotifyFlags) -> Result<bool> { Ok(false) }
 
     fn create_ah(
         _: &Limits, _: &rdma::Pd<Self>, _: &AhAttr<'_>, _: bool, _: Option<&mut Udata<'_, Self>>,
     ) -> Result { Err(EOPNOTSUPP) }
-    fn destroy_ah(_: &Limits, _: &rdma::Ah<Self>, _: bool) -> Result { Ok(()) }
+    fn destroy_ah(_: &Limits, _: &rdma::Ah<Self>, _: bool) {}
 
     fn create_qp(
         _: &Limits, _: NewQp<'_, Self>, _: &mut QpInitAttr<'_, Self>,
@@ -131,7 +131,7 @@ impl Operations for Null {
         _: &Limits, _: &rdma::Qp<Self>, _: &QpAttr<'_>, _: Option<&mut Udata<'_, Self>>,
     ) -> Result { Err(EOPNOTSUPP) }
     fn query_qp(_: &Limits, _: &rdma::Qp<Self>) -> Result<QueriedQp> { Err(EOPNOTSUPP) }
-    fn destroy_qp(_: &Limits, _: &rdma::Qp<Self>) -> Result { Ok(()) }
+    fn destroy_qp(_: &Limits, _: &rdma::Qp<Self>) {}
     fn post_send(_: &Limits, _: &rdma::Qp<Self>, _: &mut SendWrs<'_, Self>) -> Result { Err(EINVAL) }
     fn post_recv(_: &Limits, _: &rdma::Qp<Self>, _: &mut RecvWrs<'_>) -> Result { Err(EINVAL) }
 

@@ -139,7 +139,7 @@ impl<T: Operations> VTable<T> {
             no_io::<T>(unsafe { Udata::from_raw(udata) })?;
             // SAFETY: As above, and this is an operation.
             unsafe {
-                device.with_data(|_, data| T::dealloc_pd(data, Pd::from_raw(pd)))?;
+                device.with_data(|_, data| T::dealloc_pd(data, Pd::from_raw(pd)));
                 Pd::<T>::drop_data(pd);
             }
             Ok(0)
@@ -186,14 +186,12 @@ impl<T: Operations> VTable<T> {
         // SAFETY: By this function's requirements.
         let device = unsafe { Device::<T>::from_raw((*ah).device) };
         let may_sleep = flags & bindings::rdma_destroy_ah_flags_RDMA_DESTROY_AH_SLEEPABLE != 0;
-        from_result(|| {
-            // SAFETY: As above, and this is an operation.
-            unsafe {
-                device.with_data(|_, data| T::destroy_ah(data, Ah::from_raw(ah), may_sleep))?;
-                Ah::<T>::drop_data(ah);
-            }
-            Ok(0)
-        })
+        // SAFETY: As above, and this is an operation.
+        unsafe {
+            device.with_data(|_, data| T::destroy_ah(data, Ah::from_raw(ah), may_sleep));
+            Ah::<T>::drop_data(ah);
+        }
+        0
     }
 
     /// # Safety
@@ -301,7 +299,7 @@ impl<T: Operations> VTable<T> {
             // SAFETY: As above, and this is an operation.
             unsafe {
                 let queue = Cq::<T>::from_raw(cq);
-                device.with_data(|_, data| T::destroy_cq(data, queue))?;
+                device.with_data(|_, data| T::destroy_cq(data, queue));
                 queue.link().cut();
                 Cq::<T>::drop_data(cq);
             }
@@ -421,7 +419,7 @@ impl<T: Operations> VTable<T> {
             // SAFETY: As above, and this is an operation.
             unsafe {
                 let pair = Qp::<T>::from_raw(qp);
-                device.with_data(|_, data| T::destroy_qp(data, pair))?;
+                device.with_data(|_, data| T::destroy_qp(data, pair));
                 pair.link().cut();
                 Qp::<T>::drop_data(qp);
             }
