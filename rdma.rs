@@ -102,8 +102,9 @@ pub(crate) use self::{
     types::*,
     udata::Udata,
     umem::{
+        LockedUmem,
+        Mapping,
         MrChange,
-        PageSize,
         Umem,
         UserRegion, //
     },

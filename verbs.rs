@@ -30,6 +30,7 @@ use crate::{
         DeviceAttr,
         Gid,
         Info,
+        LockedUmem,
         MrChange,
         MrKeys,
         MrType,
@@ -326,7 +327,7 @@ impl Operations for Verbs {
         pd: &rdma::Pd<Self>,
         region: UserRegion,
         fd: i32,
-    ) -> Result<(Mr, MrKeys)> {
+    ) -> Result<(Mr, MrKeys, LockedUmem)> {
         Mr::dmabuf(core, dev, pd.data(), &region, fd)
     }
 
@@ -338,10 +339,6 @@ impl Operations for Verbs {
         change: &MrChange,
     ) -> Result<(Mr, MrKeys)> {
         mr.data().again(core, dev, pd.data(), change)
-    }
-
-    fn umem(mr: &Mr) -> Option<&rdma::Umem> {
-        mr.umem()
     }
 
     fn revoke_mr(dev: &Device<'_>, mr: &rdma::Mr<Self>) {

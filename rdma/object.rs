@@ -22,6 +22,7 @@ use crate::bindings;
 
 use super::{
     mmap::MmapEntry,
+    umem::WatchedUmem,
     CqLink,
     Operations,
     QpLink,
@@ -153,7 +154,10 @@ object! {
 
 object! {
     /// A memory region, which the driver's side allocates.
-    pub(crate) struct Mr(ib_mr, Mr) {}
+    pub(crate) struct Mr(ib_mr, Mr) {
+        /// What its exporter may take back.
+        watched: Option<WatchedUmem>,
+    }
 }
 
 impl<T: Operations> Ucontext<T> {
@@ -291,8 +295,19 @@ impl<T: Operations> Mr<T> {
                 length,
                 ..Default::default()
             }),
+            watched: None,
             data,
         }
+    }
+
+    /// Notes what its exporter may take back.
+    pub(super) fn set_watched(&mut self, watched: WatchedUmem) {
+        self.watched = Some(watched);
+    }
+
+    /// What its exporter may take back.
+    pub(super) fn watched(&self) -> Option<&WatchedUmem> {
+        self.watched.as_ref()
     }
 
     /// The address by which the peer knows the first byte.

@@ -19,6 +19,7 @@ use super::{
     Device,
     DeviceAttr,
     Gid,
+    LockedUmem,
     Mr,
     MrChange,
     MrKeys,
@@ -38,7 +39,6 @@ use super::{
     SendWrs,
     Ucontext,
     Udata,
-    Umem,
     UserRegion,
     WcArray, //
 };
@@ -288,22 +288,16 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
     ) -> Result<(Self::Mr, MrKeys)>;
 
     /// Registers a part of the DMA buffer that file descriptor `fd` of the process names;
-    /// [`UserRegion::start`] counts from the buffer's beginning. On success the buffer's memory is
-    /// what [`Operations::umem`] returns, and it is left locked.
+    /// [`UserRegion::start`] counts from the buffer's beginning. The buffer is returned too, still
+    /// locked, and then watched for [`Operations::revoke_mr`].
     fn reg_dmabuf_mr(
         dev: &Device<Self>,
         data: &Self::RegistrationData<'_>,
         pd: &Pd<Self>,
         region: UserRegion,
         fd: i32,
-    ) -> Result<(Self::Mr, MrKeys)> {
+    ) -> Result<(Self::Mr, MrKeys, LockedUmem)> {
         let _ = (dev, data, pd, region, fd);
-        build_error!(VTABLE_DEFAULT_ERROR)
-    }
-
-    /// Returns the memory of a region of a user, which its exporter may take back.
-    fn umem(mr: &Self::Mr) -> Option<&Umem> {
-        let _ = mr;
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
@@ -328,6 +322,7 @@ pub(crate) trait Operations: Sized + Send + Sync + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
-    /// Ends a registration. `EBUSY` leaves it in place. The memory of a DMA buffer is locked.
+    /// Ends a registration. `EBUSY` leaves it in place, but not a part of a DMA buffer: the core
+    /// might forget that one, and its exporter must not find it then. The buffer is locked.
     fn dereg_mr(data: &Self::RegistrationData<'_>, mr: &Mr<Self>) -> Result;
 }

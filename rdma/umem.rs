@@ -19,11 +19,10 @@ use kernel::{
     prelude::*,
     sync::{
         aref::ARef,
-        atomic::{
-            Atomic,
-            Relaxed, //
-        }, //
-    }, //
+        Arc,
+        UniqueArc, //
+    },
+    types::NotThreadSafe, //
 };
 
 use crate::bindings;
@@ -82,26 +81,72 @@ impl MrChange {
     }
 }
 
-/// A part of a user's memory, pinned and mapped for DMA as long as this lives. May outlive the
-/// registration of its device.
-///
-/// A DMA buffer's exporter may take it back at any time, but not while it is [locked](Umem::lock);
-/// from then on the memory is nobody's, and [`Umem::pages`] has no pages.
+/// Memory of a user that is pinned.
 ///
 /// # Invariants
 ///
-/// - The memory is ours to release, and with it a reference to its device.
-/// - If `locked` is set, the memory is that of a DMA buffer, whose lock we have.
-pub(crate) struct Umem {
-    raw: NonNull<bindings::ib_umem>,
-    locked: Atomic<bool>,
-}
+/// The memory is ours to release, and with it a reference to its device and one to the device that
+/// does the DMA.
+struct Pinned(NonNull<bindings::ib_umem>);
 
 // SAFETY: The memory may be released on any thread.
-unsafe impl Send for Umem {}
+unsafe impl Send for Pinned {}
 
 // SAFETY: Shared references read only what does not change.
-unsafe impl Sync for Umem {}
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    /// Takes over what the core gave for `dev`.
+    fn new<T: Operations>(dev: &Device<T>, umem: *mut bindings::ib_umem) -> Result<Self> {
+        let raw = NonNull::new(umem).ok_or(ENOMEM)?;
+        // The core unmaps by both devices, and holds no reference itself.
+        mem::forget(ARef::from(dev));
+        // SAFETY: The device is valid. The other is set for good when it is registered, and the
+        // core has just mapped the memory by it.
+        unsafe { bindings::get_device((*dev.as_raw()).dma_device) };
+        // INVARIANT: The destructor releases the memory and puts the devices.
+        Ok(Self(raw))
+    }
+
+    fn as_raw(&self) -> *mut bindings::ib_umem {
+        self.0.as_ptr()
+    }
+
+    /// The memory as a DMA buffer's, if it is one.
+    fn as_dmabuf(&self) -> *mut bindings::ib_umem_dmabuf {
+        // The general part is at the beginning.
+        const _: () = assert!(mem::offset_of!(bindings::ib_umem_dmabuf, umem) == 0);
+        self.0.as_ptr().cast()
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // SAFETY: The memory is ours to release, and then the references, which keep the devices
+        // until then.
+        unsafe {
+            let dev = (*self.as_raw()).ibdev;
+            bindings::ib_umem_release(self.as_raw());
+            bindings::put_device((*dev).dma_device);
+            bindings::put_device((&raw mut (*dev).__bindgen_anon_1).cast());
+        }
+    }
+}
+
+/// A part of a user's memory, pinned and mapped for DMA as long as this lives. May outlive the
+/// registration of its device.
+///
+/// A DMA buffer's exporter may take it back at any time, but not while there is a [`LockedUmem`];
+/// from then on the memory is nobody's.
+pub(crate) struct Umem(Memory);
+
+/// Whose memory it is.
+enum Memory {
+    /// That of a process.
+    Process(Pinned),
+    /// That of a DMA buffer.
+    Dmabuf(Arc<Pinned>),
+}
 
 impl Umem {
     /// Pins and maps memory of the process that runs.
@@ -128,18 +173,88 @@ impl Umem {
                 region.access.into_raw() as c_int,
             )
         })?;
-        Self::from_raw(dev, umem)
+        Ok(Self(Memory::Process(Pinned::new(dev, umem)?)))
     }
 
-    /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names, and
-    /// locks it. [`UserRegion::start`] counts from the buffer's beginning.
+    fn as_raw(&self) -> *mut bindings::ib_umem {
+        match &self.0 {
+            Memory::Process(memory) => memory.as_raw(),
+            Memory::Dmabuf(memory) => memory.as_raw(),
+        }
+    }
+
+    /// Whether the memory may be written to.
+    pub(crate) fn is_writable(&self) -> bool {
+        // SAFETY: The memory is valid, and this never changes.
+        unsafe { bindings::ib_umem::writable_raw(self.as_raw()) != 0 }
+    }
+
+    /// Whether the memory is that of a DMA buffer.
+    pub(crate) fn is_dmabuf(&self) -> bool {
+        matches!(self.0, Memory::Dmabuf(_))
+    }
+
+    /// Bytes.
+    pub(crate) fn length(&self) -> u64 {
+        // SAFETY: The memory is valid, and this never changes.
+        // CAST: `usize` has 64 bits or less.
+        unsafe { (*self.as_raw()).length as u64 }
+    }
+
+    /// What the device sees of the memory.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a DMA buffer: see [`LockedUmem::mapping`].
+    pub(crate) fn mapping(&mut self) -> Result<Mapping<'_>> {
+        match &self.0 {
+            // INVARIANT: The memory is mapped as long as it lives, and we have it alone.
+            Memory::Process(memory) => Ok(Mapping {
+                raw: memory.as_raw(),
+                _umem: PhantomData,
+            }),
+            Memory::Dmabuf(_) => Err(EINVAL),
+        }
+    }
+}
+
+/// The lock of a DMA buffer, which keeps its exporter from taking it back.
+///
+/// # Invariants
+///
+/// The memory is that of a DMA buffer, and this task has its lock.
+struct DmabufLock {
+    memory: Arc<Pinned>,
+    _task: NotThreadSafe,
+}
+
+impl Drop for DmabufLock {
+    #[doc(alias = "ib_umem_dmabuf_revoke_unlock")]
+    fn drop(&mut self) {
+        // The memory's release takes the lock itself, but that comes later.
+        // SAFETY: By the type's invariant.
+        unsafe { bindings::ib_umem_dmabuf_revoke_unlock(self.memory.as_dmabuf()) };
+    }
+}
+
+/// A new part of a DMA buffer, which its exporter can't take back as long as this lives. A driver
+/// gives it to the core, which has it told when the exporter does so later.
+///
+/// # Invariants
+///
+/// The buffer has been locked since it was mapped, and there is no second one for it.
+pub(crate) struct LockedUmem(DmabufLock);
+
+impl LockedUmem {
+    /// Pins and maps a part of the DMA buffer that file descriptor `fd` of the process names.
+    /// [`UserRegion::start`] counts from the buffer's beginning.
     ///
     /// # Errors
     ///
     /// `EBADF` or `EINVAL` if `fd` is no such buffer, `EINVAL` if the region is empty or goes beyond
-    /// it, and those of its exporter.
+    /// it, `ENOMEM`, and those of its exporter.
     #[doc(alias = "ib_umem_dmabuf_get_pinned_revocable_and_lock")]
-    pub(crate) fn get_dmabuf<T: Operations>(
+    pub(crate) fn get<T: Operations>(
         dev: &Device<T>,
         region: &UserRegion,
         fd: i32,
@@ -149,6 +264,8 @@ impl Umem {
         if length == 0 {
             return Err(EINVAL);
         }
+        // Room first: what is locked can't be released.
+        let room = UniqueArc::new_uninit(GFP_KERNEL)?;
         // SAFETY: The device is valid.
         let umem = from_err_ptr(unsafe {
             bindings::ib_umem_dmabuf_get_pinned_revocable_and_lock(
@@ -160,111 +277,106 @@ impl Umem {
                 region.access.into_raw() as c_int,
             )
         })?;
-        // The release of the part that all memory of users has knows of the rest.
-        // SAFETY: `umem` is valid.
-        let umem = unsafe { &raw mut (*umem).umem };
-        let umem = Self::from_raw(dev, umem)?;
-        // INVARIANT: The core has locked it.
-        umem.locked.store(true, Relaxed);
-        Ok(umem)
+        // INVARIANT: The core has mapped and locked it, and nobody else knows it.
+        Ok(Self(DmabufLock {
+            memory: room.write(Pinned::new(dev, umem.cast())?).into(),
+            _task: NotThreadSafe,
+        }))
     }
 
-    /// Takes over what the core gave for `dev`.
-    fn from_raw<T: Operations>(dev: &Device<T>, umem: *mut bindings::ib_umem) -> Result<Self> {
-        let raw = NonNull::new(umem).ok_or(ENOMEM)?;
-        // The core unmaps by the device, and holds no reference itself.
-        mem::forget(ARef::from(dev));
-        // INVARIANT: The destructor releases the memory and puts the device.
-        Ok(Self {
-            raw,
-            locked: Atomic::new(false),
-        })
+    /// The memory.
+    pub(crate) fn umem(&self) -> Umem {
+        Umem(Memory::Dmabuf(self.0.memory.clone()))
     }
 
-    /// Returns the core's part that DMA buffers have.
-    fn dmabuf(&self) -> Option<*mut bindings::ib_umem_dmabuf> {
-        // The general part is at the beginning.
-        const _: () = assert!(mem::offset_of!(bindings::ib_umem_dmabuf, umem) == 0);
-        self.is_dmabuf().then_some(self.raw.as_ptr().cast())
-    }
-
-    /// Keeps the exporter of a DMA buffer from taking it back until [`Umem::unlock`], which the same
-    /// task must call. Does nothing for other memory.
-    #[doc(alias = "ib_umem_dmabuf_revoke_lock")]
-    pub(crate) fn lock(&self) {
-        if let Some(dmabuf) = self.dmabuf() {
-            // SAFETY: The buffer is valid.
-            unsafe { bindings::ib_umem_dmabuf_revoke_lock(dmabuf) };
-            // INVARIANT: It has just been locked.
-            self.locked.store(true, Relaxed);
+    /// What the device sees of the memory.
+    pub(crate) fn mapping(&mut self) -> Mapping<'_> {
+        // INVARIANT: The memory is mapped by the type's invariant, and nobody else can ask for this.
+        Mapping {
+            raw: self.0.memory.as_raw(),
+            _umem: PhantomData,
         }
     }
 
-    /// Lets the exporter of a DMA buffer take it back again, if it was [locked](Umem::lock).
-    #[doc(alias = "ib_umem_dmabuf_revoke_unlock")]
-    pub(crate) fn unlock(&self) {
-        // INVARIANT: Whoever gets the lock next sets this again.
-        if let (true, Some(dmabuf)) = (self.locked.xchg(false, Relaxed), self.dmabuf()) {
-            // SAFETY: The buffer is valid and locked by the invariant.
-            unsafe { bindings::ib_umem_dmabuf_revoke_unlock(dmabuf) };
-        }
-    }
-
-    /// Has `revoke` called with `cookie` when the exporter takes the buffer back, once, with the
-    /// buffer locked; `None`: nobody is told. Unlocks. Does nothing but that for other memory.
+    /// Has `revoke` called with `cookie` when the exporter takes the buffer back: once, with the buffer
+    /// locked, hence not as long as this lives.
     ///
     /// # Safety
     ///
-    /// The buffer is locked by this task. `revoke` may be called with `cookie` until another call of
-    /// this function.
+    /// `revoke` may be called with `cookie` until [`WatchedUmem::end`] has returned, which the
+    /// caller must see to, as what is returned may be dropped without.
     #[doc(alias = "ib_umem_dmabuf_set_revoke_locked")]
-    pub(super) unsafe fn on_revoke(
+    pub(super) unsafe fn watch(
         &self,
-        revoke: Option<unsafe extern "C" fn(*mut c_void)>,
+        revoke: unsafe extern "C" fn(*mut c_void),
         cookie: *mut c_void,
-    ) {
-        if let Some(dmabuf) = self.dmabuf() {
-            // SAFETY: By this function's requirements, and the buffer is valid.
-            unsafe { bindings::ib_umem_dmabuf_set_revoke_locked(dmabuf, revoke, cookie) };
-        }
-        self.unlock();
+    ) -> WatchedUmem {
+        let memory = &self.0.memory;
+        // SAFETY: By this function's requirements, and the buffer is locked.
+        unsafe {
+            bindings::ib_umem_dmabuf_set_revoke_locked(memory.as_dmabuf(), Some(revoke), cookie)
+        };
+        WatchedUmem(memory.clone())
     }
+}
 
-    /// Whether the memory may be written to.
-    pub(crate) fn is_writable(&self) -> bool {
-        // SAFETY: The memory is valid.
-        unsafe { self.raw.as_ref() }.writable() != 0
+/// A part of a DMA buffer that somebody watches.
+///
+/// # Invariants
+///
+/// The memory is that of a DMA buffer.
+pub(super) struct WatchedUmem(Arc<Pinned>);
+
+impl WatchedUmem {
+    /// Has nobody told any more, after `f` has run with the buffer locked.
+    #[doc(alias = "ib_umem_dmabuf_revoke_lock")]
+    pub(super) fn end<R>(&self, f: impl FnOnce() -> R) -> R {
+        // SAFETY: The memory is that of a DMA buffer.
+        unsafe { bindings::ib_umem_dmabuf_revoke_lock(self.0.as_dmabuf()) };
+        // INVARIANT: It has just been locked.
+        let lock = DmabufLock {
+            memory: self.0.clone(),
+            _task: NotThreadSafe,
+        };
+        let result = f();
+        // SAFETY: As above, and the buffer is locked.
+        unsafe {
+            bindings::ib_umem_dmabuf_set_revoke_locked(
+                lock.memory.as_dmabuf(),
+                None,
+                ptr::null_mut(),
+            )
+        };
+        result
     }
+}
 
-    /// Whether the memory is that of a DMA buffer.
-    pub(crate) fn is_dmabuf(&self) -> bool {
-        // SAFETY: The memory is valid.
-        unsafe { self.raw.as_ref() }.is_dmabuf() != 0
-    }
+/// What the device sees of a user's memory.
+///
+/// # Invariants
+///
+/// The memory is mapped for the lifetime, and nobody else looks at its mapping.
+pub(crate) struct Mapping<'a> {
+    raw: *mut bindings::ib_umem,
+    _umem: PhantomData<&'a mut Umem>,
+}
 
+impl Mapping<'_> {
     /// The largest of the page sizes in the bit mask `sizes` that the memory can be described with,
     /// if users know its first byte by the address `virt`. `None` if it can be by none of them.
     #[doc(alias = "ib_umem_find_best_pgsz")]
     pub(crate) fn best_page_size(&mut self, sizes: u64, virt: u64) -> Option<PageSize> {
         // CAST: `c_ulong` has the 64 bits of a DMA address.
         // SAFETY: The memory is valid, and we have it alone.
-        let size =
-            unsafe { bindings::ib_umem_find_best_pgsz(self.raw.as_ptr(), sizes as c_ulong, virt) };
+        let size = unsafe { bindings::ib_umem_find_best_pgsz(self.raw, sizes as c_ulong, virt) };
         (size != 0).then_some(PageSize(size))
-    }
-
-    /// Bytes.
-    pub(crate) fn length(&self) -> u64 {
-        // SAFETY: The memory is valid.
-        // CAST: `usize` has 64 bits or less.
-        unsafe { self.raw.as_ref().length as u64 }
     }
 
     /// Number of pages of the given size.
     #[doc(alias = "ib_umem_num_dma_blocks")]
     pub(crate) fn count(&self, size: PageSize) -> u64 {
-        // SAFETY: The memory is valid.
-        let umem = unsafe { self.raw.as_ref() };
+        // SAFETY: The memory is valid, and nobody changes it.
+        let umem = unsafe { &*self.raw };
         // CAST: `usize` has 64 bits or less.
         let length = umem.length as u64;
         let first = umem.iova / size.bytes();
@@ -276,14 +388,14 @@ impl Umem {
     /// The pages of the given size, as runs of pages whose DMA addresses follow each other.
     #[doc(alias = "rdma_umem_for_each_dma_block")]
     fn runs(&self, size: PageSize) -> PageRuns<'_> {
-        // SAFETY: The memory is valid.
-        let umem = unsafe { self.raw.as_ref() };
+        // SAFETY: The memory is valid, and nobody changes it.
+        let umem = unsafe { &*self.raw };
         let table = &umem.sgt_append.sgt;
         // The first page holds the first byte, which the first segment may come before.
         // CAST: `usize` has 64 bits or less.
         let offset = (umem.address & (PAGE_SIZE - 1)) as u64;
 
-        // INVARIANT: The list is the memory's, and has so many segments that are mapped.
+        // INVARIANT: The list is the memory's, which is mapped, and has so many segments.
         PageRuns {
             segment: table.sgl,
             segments: if table.sgl.is_null() { 0 } else { table.nents },
@@ -299,20 +411,6 @@ impl Umem {
         Pages {
             runs: self.runs(size),
             run: PageRun { first: 0, count: 0 },
-        }
-    }
-}
-
-impl Drop for Umem {
-    fn drop(&mut self) {
-        // The release takes the lock itself.
-        self.unlock();
-        // SAFETY: The memory is ours to release, and then the reference to its device, which keeps
-        // the device until then.
-        unsafe {
-            let dev = self.raw.as_ref().ibdev;
-            bindings::ib_umem_release(self.raw.as_ptr());
-            bindings::put_device((&raw mut (*dev).__bindgen_anon_1).cast());
         }
     }
 }

@@ -41,6 +41,8 @@ use crate::{
         self,
         random_u32,
         Access,
+        LockedUmem,
+        Mapping,
         MrChange,
         MrKeys,
         MrType,
@@ -90,8 +92,15 @@ enum Kind {
     Fast(Arc<FastRegion>),
     /// Memory of a user.
     User(Arc<UserMemory>, Access),
-    /// Memory of a user's queue, which is none of the device's regions.
-    Queue(Arc<QueueMemory>, Arc<Waiting>),
+    /// Memory of a user's queue, which is none of the device's regions. In a box, as regions that are
+    /// shall not be larger for it.
+    Queue(KBox<QueueRegion>),
+}
+
+/// Memory of a user's queue, and where it waits for the queue.
+struct QueueRegion {
+    memory: Arc<QueueMemory>,
+    waiting: Arc<Waiting>,
 }
 
 /// Pages for fast registration. Its users don't give pages and register them at the same time.
@@ -117,19 +126,29 @@ struct UserMemory {
 }
 
 impl UserMemory {
-    /// Finds pages of a size that the device has.
+    /// Makes memory of a process's.
     ///
     /// # Errors
     ///
-    /// - `EOPNOTSUPP` if there is no such size.
-    /// - `ENOMEM`
+    /// Those of [`find_pages`].
     fn new(dev: &Device<'_>, va: u64, mut umem: Umem) -> Result<Arc<Self>> {
-        let size = umem
-            .best_page_size(dev.hw_limits().page_sizes, va)
-            .ok_or(EOPNOTSUPP)?;
-        let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
-        let (base, list) = list_pages(dev, &umem, size)?;
+        let pages = find_pages(dev, va, umem.mapping()?)?;
 
+        Self::of(pages, va, umem)
+    }
+
+    /// The same of a DMA buffer.
+    fn of_dmabuf(dev: &Device<'_>, va: u64, umem: &mut LockedUmem) -> Result<Arc<Self>> {
+        let pages = find_pages(dev, va, umem.mapping())?;
+
+        Self::of(pages, va, umem.umem())
+    }
+
+    fn of(
+        (page_size, base, list): (PageSize, RegionBase, Option<PageList>),
+        va: u64,
+        umem: Umem,
+    ) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
                 base,
@@ -259,15 +278,16 @@ impl Mr {
                 let umem = Umem::get(core, &region)?;
                 let memory = QueueMemory::new(dev, &request, region.virt_addr, umem)?;
                 let memory = Arc::new(memory, GFP_KERNEL)?;
-                let context = udata.context().ok_or(EINVAL)?.data();
+                let waiting = udata.context().ok_or(EINVAL)?.data().waiting().clone();
+                let region = KBox::new(QueueRegion { memory, waiting }, GFP_KERNEL)?;
 
-                context.waiting().offer(memory.clone())?;
+                region.waiting.offer(region.memory.clone())?;
                 Ok((
                     Self {
                         stag: 0,
                         number: 0,
                         pd: pd.number(),
-                        kind: Kind::Queue(memory, context.waiting().clone()),
+                        kind: Kind::Queue(region),
                         ended: Atomic::new(false),
                         revoked: Atomic::new(false),
                     },
@@ -277,7 +297,7 @@ impl Mr {
         }
     }
 
-    /// Registers a part of a DMA buffer, which is left locked until [`Self::revoke`] can be called.
+    /// Registers a part of a DMA buffer, which is locked until [`Self::revoke`] can be called.
     ///
     /// # Errors
     ///
@@ -289,25 +309,16 @@ impl Mr {
         pd: &Pd,
         region: &UserRegion,
         fd: i32,
-    ) -> Result<(Self, MrKeys)> {
+    ) -> Result<(Self, MrKeys, LockedUmem)> {
         if region.length > dev.hw_limits().max_region {
             return Err(EINVAL);
         }
 
-        let umem = Umem::get_dmabuf(core, region, fd)?;
-        let memory = UserMemory::new(dev, region.virt_addr, umem)?;
+        let mut umem = LockedUmem::get(core, region, fd)?;
+        let memory = UserMemory::of_dmabuf(dev, region.virt_addr, &mut umem)?;
+        let (region, keys) = Self::user_memory(dev, pd, memory, region.access)?;
 
-        Self::user_memory(dev, pd, memory.clone(), region.access)
-            // The device may have kept the memory.
-            .inspect_err(|_| memory.umem.unlock())
-    }
-
-    /// Returns the memory, if it is a user's.
-    pub(super) fn umem(&self) -> Option<&Umem> {
-        match &self.kind {
-            Kind::User(memory, _) => Some(&memory.umem),
-            _ => None,
-        }
+        Ok((region, keys, umem))
     }
 
     /// Ends the use of a DMA buffer that its exporter takes back. Its key stays this region's, and is
@@ -447,8 +458,8 @@ impl Mr {
     #[doc(alias = "irdma_hwdereg_mr")]
     #[doc(alias = "irdma_free_stag")]
     pub(super) fn destroy(&self, dev: &Device<'_>) -> Result {
-        if let Kind::Queue(memory, waiting) = &self.kind {
-            return waiting.withdraw(memory);
+        if let Kind::Queue(region) = &self.kind {
+            return region.waiting.withdraw(&region.memory);
         }
         if self.ended.load(Relaxed) {
             return Ok(());
@@ -543,24 +554,34 @@ impl Mr {
     }
 }
 
-/// Says where a user's memory is: its first page if all are contiguous, else a list of pages.
+/// Says where a user's memory is, in pages of a size that the device has: its first page if all are
+/// contiguous, else a list of pages.
+///
+/// # Errors
+///
+/// - `EOPNOTSUPP` if there is no such size.
+/// - `ENOMEM`
 #[doc(alias = "irdma_setup_pbles")]
 #[doc(alias = "irdma_check_mr_contiguous")]
-fn list_pages(
+fn find_pages(
     dev: &Device<'_>,
-    umem: &Umem,
-    size: rdma::PageSize,
-) -> Result<(RegionBase, Option<PageList>)> {
-    let count = u32::try_from(umem.count(size))?;
+    va: u64,
+    mut memory: Mapping<'_>,
+) -> Result<(PageSize, RegionBase, Option<PageList>)> {
+    let size = memory
+        .best_page_size(dev.hw_limits().page_sizes, va)
+        .ok_or(EOPNOTSUPP)?;
+    let page_size = PageSize::from_bytes(size.bytes()).ok_or(EOPNOTSUPP)?;
+    let count = u32::try_from(memory.count(size))?;
 
-    if let Some(first) = start_of_run(umem.pages(size), size.bytes()) {
-        return Ok((RegionBase::Contiguous(first), None));
+    if let Some(first) = start_of_run(memory.pages(size), size.bytes()) {
+        return Ok((page_size, RegionBase::Contiguous(first), None));
     }
 
     let list = dev.hw().page_list(count, Depth::UpToTwo)?;
-    list.fill(umem.pages(size))?;
+    list.fill(memory.pages(size))?;
 
-    Ok((list.region(), Some(list)))
+    Ok((page_size, list.region(), Some(list)))
 }
 
 /// Returns the first of `pages` of `size` bytes if each follows the one before it.

@@ -88,8 +88,9 @@ impl QueueMemory {
             ),
             _ => return Err(EINVAL),
         };
-        let size = umem.best_page_size(PAGE, address).ok_or(EOPNOTSUPP)?;
-        let count = u32::try_from(umem.count(size))?;
+        let mut mapping = umem.mapping()?;
+        let size = mapping.best_page_size(PAGE, address).ok_or(EOPNOTSUPP)?;
+        let count = u32::try_from(mapping.count(size))?;
         let listed = split.first + split.second;
 
         if listed + more > count {
@@ -98,7 +99,7 @@ impl QueueMemory {
 
         // CAST: Widening.
         let mut pages = KVVec::with_capacity(count as usize, GFP_KERNEL)?;
-        for page in umem.pages(size) {
+        for page in mapping.pages(size) {
             pages.push(page, GFP_KERNEL)?;
         }
 

@@ -2,8 +2,6 @@
 
 //! Operations on memory regions, which the core doesn't allocate itself.
 
-use core::ptr;
-
 use kernel::{
     error::from_result,
     prelude::*, //
@@ -14,6 +12,7 @@ use crate::{
     rdma::{
         Access,
         Device,
+        LockedUmem,
         Mr,
         MrChange,
         MrKeys,
@@ -21,7 +20,6 @@ use crate::{
         Operations,
         Pd,
         Udata,
-        Umem,
         UserRegion, //
     },
 };
@@ -64,25 +62,17 @@ impl<T: Operations> VTable<T> {
         mr.unwrap_or_else(|error| error.to_ptr())
     }
 
-    /// Returns the memory that a region's exporter may take back.
-    fn umem_of(mr: &Mr<T>) -> Option<&Umem> {
-        match T::HAS_UMEM {
-            true => T::umem(mr.data()),
-            false => None,
-        }
-    }
-
-    /// Has the driver told when the memory of `mr` is taken back, and unlocks it.
+    /// Has the driver told when the memory of `mr` is taken back.
     ///
     /// # Safety
     ///
-    /// [`VTable::new_mr`] made `mr`, and its memory is locked by this task if it can be.
-    unsafe fn watch(mr: *mut bindings::ib_mr) {
-        // SAFETY: By this function's requirements.
-        if let Some(umem) = Self::umem_of(unsafe { Mr::from_raw(mr) }) {
-            // SAFETY: By this function's requirements. The region is there until `dereg_mr`, which
-            // ends this; no other region has the memory of a DMA buffer.
-            unsafe { umem.on_revoke(Some(Self::revoked), mr.cast()) };
+    /// [`VTable::new_mr`] made `mr`, which nobody else knows yet.
+    unsafe fn watch(mr: *mut bindings::ib_mr, umem: &LockedUmem) {
+        // SAFETY: The region is there until `dereg_mr`, which ends this. The core's part is at offset
+        // 0, and nobody uses the region yet, as the memory is locked.
+        unsafe {
+            let watched = umem.watch(Self::revoked, mr.cast());
+            (*mr.cast::<Mr<T>>()).set_watched(watched);
         }
     }
 
@@ -188,14 +178,20 @@ impl<T: Operations> VTable<T> {
         _attrs: *mut bindings::uverbs_attr_bundle,
     ) -> *mut bindings::ib_mr {
         let region = Self::region(offset, length, virt_addr, access, dmah);
+        let mut locked = None;
         // SAFETY: By this function's requirements.
         let mr = unsafe {
             Self::new_mr(pd, (virt_addr, length), |device, data, pd| {
-                T::reg_dmabuf_mr(device, data, pd, region?, fd)
+                let (made, keys, umem) = T::reg_dmabuf_mr(device, data, pd, region?, fd)?;
+                locked = Some(umem);
+                Ok((made, keys))
             })
         };
-        // SAFETY: It is a new one, whose memory the driver has left locked.
-        Self::to_core(mr.inspect(|&mr| unsafe { Self::watch(mr) }))
+        if let (Ok(mr), Some(umem)) = (&mr, &locked) {
+            // SAFETY: It is a new one.
+            unsafe { Self::watch(*mr, umem) };
+        }
+        Self::to_core(mr)
     }
 
     /// # Safety
@@ -248,19 +244,13 @@ impl<T: Operations> VTable<T> {
             }
             // SAFETY: As above.
             let region = unsafe { Mr::from_raw(mr) };
-            let umem = Self::umem_of(region);
-            if let Some(umem) = umem {
-                umem.lock();
-            }
             // SAFETY: As above, and this is an operation.
-            let gone = unsafe { device.with_data(|_, data| T::dereg_mr(data, region)) };
-            match umem {
-                // SAFETY: It has been locked above.
-                Some(umem) if gone.is_ok() => unsafe { umem.on_revoke(None, ptr::null_mut()) },
-                Some(umem) => umem.unlock(),
-                None => (),
+            let end = || unsafe { device.with_data(|_, data| T::dereg_mr(data, region)) };
+            match region.watched() {
+                // It ends whatever the driver says, as the operation's description has it.
+                Some(umem) => drop(umem.end(end)),
+                None => end()?,
             }
-            gone?;
             // SAFETY: The core's part is at offset 0 of what `new_mr` leaked from a box.
             drop(unsafe { KBox::from_raw(mr.cast::<Mr<T>>()) });
             Ok(0)
