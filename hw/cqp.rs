@@ -44,7 +44,10 @@ use super::{
         CcqRing, //
     },
     completion::Completion,
-    function::Protocol,
+    function::{
+        Function,
+        Protocol, //
+    },
     regs::Regs,
     trace, //
 };
@@ -124,6 +127,10 @@ pub(crate) trait CommandDone: Send + Sync {
     /// May be called in hard interrupt context, and must not sleep. When the control queue goes away
     /// before the command ends, the outcome is an error with both codes 0.
     fn done(&self, cookie: u64, outcome: Outcome);
+
+    /// Called after [`done`](Self::done), in the same context, where the control queue is there to
+    /// take further commands.
+    fn follow_up(&self, _function: &Function<'_>) {}
 }
 
 /// How the device's answers arrive.

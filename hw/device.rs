@@ -316,7 +316,7 @@ impl<'a> Device<'a> {
     }
 
     /// Returns the numbers of the objects.
-    pub(crate) fn ids(&self) -> &IdPools {
+    pub(crate) fn ids(&self) -> &Arc<IdPools> {
         &self.ids
     }
 

@@ -8,7 +8,7 @@ use kernel::{
         atomic::{
             ordering::{
                 Acquire,
-                Release, //
+                Full, //
             },
             Atomic, //
         },
@@ -43,7 +43,8 @@ use crate::{
             CommandDone,
             Outcome, //
         },
-        function::Function, //
+        function::Function,
+        ids::IdPools, //
     },
     rdma::{
         AhAttr,
@@ -73,21 +74,53 @@ pub(crate) struct Ah {
 }
 
 /// How far the device is with a handle. The end of the command may come after its caller has given
-/// up, hence this is counted.
-struct Progress(Atomic<u32>);
+/// up, hence this is counted, and knows what is to be taken back then.
+struct Progress {
+    state: Atomic<u32>,
+    handle: AddressHandle,
+    ids: Arc<IdPools>,
+}
 
 const UNDER_WAY: u32 = 0;
 const MADE: u32 = 1;
 const REFUSED: u32 = 2;
+const GIVEN_UP: u32 = 3;
+const MADE_LATE: u32 = 4;
+
+impl Progress {
+    /// Gives up the wait, unless the command has just ended; returns how.
+    fn give_up(&self) -> Result {
+        match self.state.cmpxchg(UNDER_WAY, GIVEN_UP, Full) {
+            Err(MADE) => Ok(()),
+            Err(_) => Err(EINVAL),
+            Ok(_) => Err(ETIMEDOUT),
+        }
+    }
+}
 
 impl CommandDone for Progress {
     #[doc(alias = "irdma_gsi_ud_qp_ah_cb")]
     fn done(&self, _cookie: u64, outcome: Outcome) {
-        let progress = match outcome {
-            Ok(_) => MADE,
-            Err(_) => REFUSED,
+        let (in_time, late) = match outcome {
+            Ok(_) => (MADE, MADE_LATE),
+            Err(_) => (REFUSED, REFUSED),
         };
-        self.0.store(progress, Release);
+
+        if self.state.cmpxchg(UNDER_WAY, in_time, Full).is_err() {
+            self.state.xchg(late, Full);
+            if late == REFUSED {
+                self.ids.ahs.give_back(self.handle.index);
+            }
+        }
+    }
+
+    /// Takes away a handle that came too late for its caller.
+    fn follow_up(&self, function: &Function<'_>) {
+        let late = self.state.load(Acquire) == MADE_LATE;
+
+        if late && function.post(&DestroyAh(self.handle)).is_ok() {
+            self.ids.ahs.give_back(self.handle.index);
+        }
     }
 }
 
@@ -160,7 +193,7 @@ impl Ah {
     }
 
     /// Has the device make a handle, and returns it with its index. A number whose handle may still
-    /// be made stays taken until the reset that the device's silence asks for.
+    /// be made stays taken until the command's end, or the reset that the device's silence asks for.
     #[doc(alias = "irdma_create_hw_ah")]
     #[doc(alias = "irdma_ah_cqp_op")]
     fn make(dev: &Device<'_>, handle: AddressHandle, may_sleep: bool) -> Result<AddressHandle> {
@@ -187,15 +220,20 @@ impl Ah {
 
     fn make_without_sleep(dev: &Device<'_>, handle: AddressHandle) -> Result {
         let function = dev.function();
-        let progress = Arc::new(Progress(Atomic::new(UNDER_WAY)), GFP_ATOMIC)?;
+        let progress = Progress {
+            state: Atomic::new(UNDER_WAY),
+            handle,
+            ids: dev.ids().clone(),
+        };
+        let progress = Arc::new(progress, GFP_ATOMIC)?;
 
         function.submit(&CreateAh(handle), progress.clone(), 0)?;
-        await_without_sleep(function, || match progress.0.load(Acquire) {
+        await_without_sleep(function, || match progress.state.load(Acquire) {
             MADE => Some(Ok(())),
             REFUSED => Some(Err(EINVAL)),
             _ => None,
         })
-        .unwrap_or(Err(ETIMEDOUT))
+        .unwrap_or_else(|| progress.give_up())
     }
 
     /// Gives the handle back. Sleeps if it is one that users share, else only if `may_sleep`.

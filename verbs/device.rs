@@ -189,7 +189,7 @@ impl<'a> Device<'a> {
 
     /// Returns the numbers of objects.
     #[inline]
-    pub(super) fn ids(&self) -> &IdPools {
+    pub(super) fn ids(&self) -> &Arc<IdPools> {
         self.hw.ids()
     }
 

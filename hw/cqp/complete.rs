@@ -124,6 +124,7 @@ impl Function<'_> {
         }
         if let Some((done, cookie)) = notified {
             done.done(cookie, outcome);
+            done.follow_up(self);
         }
     }
 

@@ -7,8 +7,10 @@
 
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/etherdevice.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -584,6 +586,54 @@ static int ic_case_reuse(struct ic_end *a, struct ic_end *b)
 	return err;
 }
 
+static struct ib_ah *ic_ah_to_self(struct ic_end *end)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+
+	rdma_ah_set_port_num(&attr, end->port);
+	rdma_ah_set_grh(&attr, (union ib_gid *)&end->gid->gid, 0,
+			end->gid->index, 17, 0);
+	ether_addr_copy(attr.roce.dmac, end->mac);
+	return rdma_create_ah(end->pd, &attr, 0);
+}
+
+/*
+ * A handle that is made without sleeping, and whose making ends a moment after
+ * nobody waits for it any more: whoever loads this has told the emulator so.
+ */
+static int ic_case_late(struct ic_end *a, struct ic_end *b)
+{
+	struct ib_ah *ah;
+	u64 begin, spent;
+	int err;
+
+	err = ic_case_open(a, b);
+	if (err)
+		return err;
+	begin = ktime_get_ns();
+	ah = ic_ah_to_self(a);
+	spent = div_u64(ktime_get_ns() - begin, NSEC_PER_MSEC);
+	if (!IS_ERR(ah)) {
+		ic_fail("it was made, after %llu ms", spent);
+		rdma_destroy_ah(ah, 0);
+		return -EPROTO;
+	}
+	if (ah != ERR_PTR(-ETIMEDOUT) || spent < 4900) {
+		ic_fail("%pe after %llu ms, not ETIMEDOUT after 5 s", ah, spent);
+		return -EPROTO;
+	}
+	msleep(3000);
+	/* A device that is going to be reset for its silence takes no more. */
+	ah = ic_ah_to_self(a);
+	pr_info("  another one after the late one: %s\n",
+		IS_ERR(ah) ? "refused" : "made");
+	if (!IS_ERR(ah))
+		rdma_destroy_ah(ah, 0);
+	else if (ah != ERR_PTR(-EBUSY))
+		ic_fail("another one: %pe", ah);
+	return 0;
+}
+
 static const struct ic_case ic_cases[] = {
 	{ "Q-29", "inline data up to the limit and beyond", ic_case_inline },
 	{ "M-18", "a fast registration when page lists are in pieces",
@@ -592,6 +642,7 @@ static const struct ic_case ic_cases[] = {
 	{ "SQD", "what is posted in SQD is sent from RTS on", ic_case_sqd },
 	{ "alloc_mr", "pages of a fast registration up to the limit",
 	  ic_case_alloc_mr },
+	{ "A-04", "the making of an address handle comes late", ic_case_late },
 	{ "destroy", "a QP is destroyed with RECVs outstanding", ic_case_destroy },
 	{ "drain", "a QP of datagrams is drained", ic_case_drain },
 	{ "reuse", "a chain whose memory is used again as soon as it is done",
