@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """In the virtual machine: driver data that is short, long or dirty, for queue pairs and address
 handles (U-01, A-01), spoken by hand. TAP lines.
-  cases-abi.py stock|rust
+  cases-abi.py stock|rust [WORD_OF_A_NAME]...
 """
 import ctypes
 import mmap
@@ -116,6 +116,22 @@ def _(raw):
     same(outcome(lambda: one(b"\x01" + bytes(15))), "EOPNOTSUPP", "dirty:")
 
 
+@case("Q-18: a queue pair of whose making the user can't be told leaves nothing, 1000 times")
+def _(raw):
+    libc = ctypes.CDLL(None, use_errno=True)
+    room = mmap.mmap(-1, 2 * PAGE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    # The core's part of the response ends where the memory does.
+    same(libc.mprotect(ctypes.c_void_p(address + PAGE), ctypes.c_size_t(PAGE), 0), 0)
+    start, mr = raw.qp_memory(raw.pd)
+    raw.dereg_mr(mr)
+    for n in range(1000):
+        # Memory of rings serves once.
+        mr = raw.reg_mr(raw.pd, start, 6 * PAGE, struct.pack("<HHHH", QP_RINGS, 0, 1, 4))
+        same(outcome(lambda: raw.create_qp(raw.pd, raw.cq, start, at=address + PAGE - 32)), "EFAULT", f"{n}:")
+        raw.dereg_mr(mr)
+
+
 @case("A-09: queue pairs join and leave a multicast group at the same time; the ninth may not",
       never="first joins race, and it makes the group twice")
 def _(raw):
@@ -169,4 +185,4 @@ def _():
     raw.close()
 
 
-sys.exit(run(DRIVER))
+sys.exit(run(DRIVER, sys.argv[2:]))

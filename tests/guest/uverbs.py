@@ -36,10 +36,10 @@ class Context:
         header = struct.pack("<IHH", command, (8 + len(payload)) // 4, out // 4)
         os.write(self.fd, header + payload)
 
-    def call(self, command, core, core_out, driver, driver_out):
-        """Issues a command, returns the core's and the driver's part of the response."""
+    def call(self, command, core, core_out, driver, driver_out, at=None):
+        """Issues a command, returns the core's and the driver's part of the response, or has it written to an address."""
         room = ctypes.create_string_buffer(b"\xaa" * (core_out + driver_out), core_out + driver_out)
-        self.write(command, struct.pack("<Q", ctypes.addressof(room)) + core + driver, len(room))
+        self.write(command, struct.pack("<Q", at or ctypes.addressof(room)) + core + driver, len(room))
         return room.raw[:core_out], room.raw[core_out:]
 
     def extended(self, command, core, core_out, driver, driver_out):
@@ -112,12 +112,13 @@ class Context:
         start = self.memory(send + recv + 1)
         return start, self.reg_qp_rings(pd, start, send, recv)
 
-    def create_qp(self, pd, cq, start, kind=RC, send=8, recv=8, sge=1, recv_sge=None, inline=0, driver=None, driver_out=24):
+    def create_qp(self, pd, cq, start, kind=RC, send=8, recv=8, sge=1, recv_sge=None, inline=0, driver=None, driver_out=24,
+                  at=None):
         """Makes a queue pair; `self.granted` is then what the core says of its sizes, in the order of the arguments."""
         recv_sge = sge if recv_sge is None else recv_sge
         core = struct.pack("<QIIIIIIIIIBBBB", 0, pd, cq, cq, 0, send, recv, sge, recv_sge, inline, 0, kind, 0, 0)
         driver = struct.pack("<QQQQ", start, 0, 0, 0) if driver is None else driver
-        core, answer = self.call(CREATE_QP, core, 32, driver, driver_out)
+        core, answer = self.call(CREATE_QP, core, 32, driver, driver_out, at)
         self.granted = struct.unpack("<8I", core)[2:7]
         return struct.unpack("<8I", core)[0], answer
 

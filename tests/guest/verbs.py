@@ -28,15 +28,15 @@ REMOTE = LOCAL | e.IBV_ACCESS_REMOTE_READ | e.IBV_ACCESS_REMOTE_WRITE
 class Port:
     """A device with what a queue pair of it needs."""
 
-    def __init__(self, name, qp_type, pages=4):
+    def __init__(self, name, qp_type, pages=4, depth=8):
         self.context = Context(name=name)
         self.gid = self.context.query_gid(1, GID)
         self.pd = PD(self.context)
         self.buffer = Scattered(pages)
         self.mr = MR(self.pd, self.buffer.length, REMOTE, address=self.buffer.address)
-        self.send_cq = CQ(self.context, 16)
-        self.receive_cq = CQ(self.context, 16)
-        cap = QPCap(max_send_wr=8, max_recv_wr=8, max_send_sge=2, max_recv_sge=2, max_inline_data=32)
+        self.send_cq = CQ(self.context, 2 * depth)
+        self.receive_cq = CQ(self.context, 2 * depth)
+        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=2, max_recv_sge=2, max_inline_data=32)
         init = QPInitAttr(qp_type=qp_type, scq=self.send_cq, rcq=self.receive_cq, cap=cap, sq_sig_all=0)
         attr = QPAttr(port_num=1)
         attr.pkey_index = 0
