@@ -38,10 +38,6 @@ use super::{
 #[doc(alias = "IRDMA_RSVD_CQ_ID_CQP")]
 pub(crate) const CCQ_ID: u32 = 0;
 
-/// Number of entries: one for each command that can be under way, and two more.
-#[doc(alias = "IW_CCQ_SIZE")]
-pub(crate) const CCQ_ENTRIES: u32 = super::cqp::ENTRIES + 2;
-
 /// Number of quadwords of an entry.
 const CQE_WORDS: usize = 4;
 
@@ -105,19 +101,22 @@ pub(crate) struct CcqMemory {
     pub(crate) ring: DmaBuffer,
     /// The shadow area.
     pub(crate) shadow: DmaBuffer,
+    /// Number of entries.
+    pub(crate) entries: u32,
 }
 
 impl CcqMemory {
-    /// Allocates the memory.
+    /// Allocates the memory of a queue of `entries` entries.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub(crate) fn new(device: &Device<Bound>) -> Result<Self> {
+    pub(crate) fn new(device: &Device<Bound>, entries: u32) -> Result<Self> {
         // CAST: Widening.
         Ok(Self {
-            ring: DmaBuffer::new(device, CCQ_ENTRIES as usize * CQE_WORDS * 8)?,
+            ring: DmaBuffer::new(device, entries as usize * CQE_WORDS * 8)?,
             shadow: DmaBuffer::new(device, SHADOW_WORDS * 8)?,
+            entries,
         })
     }
 }
@@ -161,7 +160,7 @@ impl CcqRing {
         let completion = CommandCompletion::decode(&entry, self.polarity)?;
 
         self.head += 1;
-        if self.head == CCQ_ENTRIES {
+        if self.head == self.memory.entries {
             self.head = 0;
             self.polarity = !self.polarity;
         }
@@ -200,10 +199,11 @@ impl<'a> Ccq<'a> {
     /// `ENOMEM`, and those of [`Function::execute`].
     #[doc(alias = "irdma_create_ccq")]
     pub(crate) fn new(function: Arc<Function<'a>>) -> Result<Self> {
-        let memory = Arc::new(CcqMemory::new(function.parent())?, GFP_KERNEL)?;
+        let entries = function.regs().hal().limits().ccq_entries;
+        let memory = Arc::new(CcqMemory::new(function.parent(), entries)?, GFP_KERNEL)?;
         let command = CreateCq {
             cq_id: CCQ_ID,
-            entries: CCQ_ENTRIES,
+            entries,
             ring: RingBase::Contiguous(memory.ring.address()),
             shadow: memory.shadow.address(),
             shadow_read_threshold: SHADOW_READ_THRESHOLD,
@@ -235,7 +235,7 @@ impl Drop for Ccq<'_> {
 
         let result = self.function.execute(&DestroyCq {
             cq_id: CCQ_ID,
-            entries: CCQ_ENTRIES,
+            entries: self.memory.entries,
             ring: RingBase::Contiguous(self.memory.ring.address()),
             shadow: self.memory.shadow.address(),
             ceq_id: Some(0),

@@ -62,7 +62,6 @@ use super::{
         Caretaker, //
     },
     stats::{
-        self,
         Gatherer,
         Stats, //
     },
@@ -115,7 +114,7 @@ pub(crate) struct Config<'a> {
 pub(crate) struct Device<'a> {
     _files: Files,
     ws: Pin<KBox<WorkScheduler<'a>>>,
-    _gatherer: Pin<KBox<Periodic<Gatherer<'a>>>>,
+    _gatherer: Option<Pin<KBox<Periodic<Gatherer<'a>>>>>,
     _caretaker: Pin<KBox<Periodic<Caretaker<'a>>>>,
     stats: Arc<Stats<'a>>,
     arp: Arc<ArpTable>,
@@ -175,8 +174,9 @@ impl<'a> Device<'a> {
         online_cpus: usize,
         qos: QosParams,
     ) -> Result<Self> {
-        let features = Features::query(&function)?;
-        let limits = function.regs().hal().limits();
+        let hal = function.regs().hal();
+        let limits = hal.limits();
+        let features = hal.query_features(&function)?;
         let hmc = Hmc::new(function.clone())?;
         let layout = hmc.layout();
         let ids = Arc::pin_init(IdPools::new(layout, limits.max_pds), GFP_KERNEL)?;
@@ -222,10 +222,13 @@ impl<'a> Device<'a> {
         )?;
         let arp = ArpTable::new(layout.count(Object::Arp))?;
         let stats = Stats::new(function.clone())?;
-        let gatherer = KBox::pin_init(
-            Periodic::new(msecs_to_jiffies(stats::PERIOD_MS), Gatherer(stats.clone())),
-            GFP_KERNEL,
-        )?;
+        let gatherer = match limits.stats_period_ms {
+            Some(period) => Some(KBox::pin_init(
+                Periodic::new(msecs_to_jiffies(period), Gatherer(stats.clone())),
+                GFP_KERNEL,
+            )?),
+            None => None,
+        };
         let caretaker = KBox::pin_init(
             Periodic::new(
                 msecs_to_jiffies(reset::PERIOD_MS),

@@ -56,7 +56,7 @@ struct Table<'a> {
     function: Arc<Function<'a>>,
     layout: Layout,
     segments: Segments,
-    /// The kinds of object that have been backed, in the order of [`Object::BRING_UP`].
+    /// The kinds of object that have been backed, in the HAL's order.
     backed: [bool; object::OBJECTS],
     /// Segments that were backed for page lists.
     page_lists: KVec<u32>,
@@ -66,7 +66,9 @@ impl Table<'_> {
     /// Backs all kinds of object but the page lists, which grow when they are needed.
     #[doc(alias = "irdma_create_hmc_objs")]
     fn back(&mut self) -> Result {
-        for (object, backed) in Object::BRING_UP.iter().zip(&mut self.backed) {
+        let objects = self.function.regs().hal().limits().objects;
+
+        for (object, backed) in objects.iter().zip(&mut self.backed) {
             let placement = self.layout.objects.get(*object);
 
             if *object == Object::Pble || placement.count == 0 {
@@ -86,7 +88,9 @@ impl Table<'_> {
 impl Drop for Table<'_> {
     #[doc(alias = "irdma_del_hmc_objects")]
     fn drop(&mut self) {
-        for (object, backed) in Object::BRING_UP.iter().zip(&self.backed) {
+        let objects = self.function.regs().hal().limits().objects;
+
+        for (object, backed) in objects.iter().zip(&self.backed) {
             if *object == Object::Pble {
                 while let Some(index) = self.page_lists.pop() {
                     self.segments.release(&self.function, index..index + 1);

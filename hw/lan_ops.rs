@@ -32,6 +32,10 @@ pub(crate) struct QosParams {
     /// Packets outside of a VLAN carry a tag with their priority, by which the network knows their
     /// class (IEEE 802.1Q, VLAN 0).
     pub(crate) priority_tags: bool,
+    /// Handle of the queue set of each user priority, where they are not made by the RDMA side; the
+    /// work scheduler has nothing to do then.
+    #[doc(alias = "qs_handle_list")]
+    pub(crate) handles: Option<[u16; USER_PRIORITIES]>,
 }
 
 impl Default for QosParams {
@@ -43,6 +47,7 @@ impl Default for QosParams {
             dscp: false,
             dscp_map: [0; 64],
             priority_tags: false,
+            handles: None,
         }
     }
 }

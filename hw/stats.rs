@@ -3,7 +3,7 @@
 //! The device's statistics.
 //!
 //! The device's counters are narrower than 64 bits and wrap. They are added up here, each time that
-//! they are gathered; how often that has to be at least follows from the narrowest (24 bits).
+//! they are gathered; how often that has to be at least follows from the narrowest.
 
 use kernel::{
     new_mutex,
@@ -15,7 +15,6 @@ use kernel::{
 };
 
 use super::{
-    cqp::scheduler::GatherStats,
     dma::DmaBuffer,
     function::Function,
     hal::StatField,
@@ -25,10 +24,6 @@ use super::{
 /// Size of the buffer in bytes.
 #[doc(alias = "IRDMA_GATHER_STATS_BUF_SIZE")]
 const BUFFER_SIZE: usize = 1024;
-
-/// How often the counters are gathered at least, in milliseconds.
-#[doc(alias = "STATS_TIMER_DELAY")]
-pub(super) const PERIOD_MS: u32 = 60_000;
 
 /// Greatest number of counters of a generation.
 pub(crate) const MAX_COUNTERS: usize = 64;
@@ -91,17 +86,15 @@ impl<'a> Stats<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Function::execute`]. The totals are as they were then.
-    #[doc(alias = "irdma_cqp_gather_stats_cmd")]
+    /// Those of [`gather_stats`](super::hal::Hal::gather_stats). The totals are as they were then.
     #[doc(alias = "irdma_update_stats")]
     pub(crate) fn gather(&self) -> Result {
         let mut guard = self.state.lock();
         let state = &mut *guard;
 
-        if let Err(error) = self.function.execute(&GatherStats {
-            buffer: self.buffer.address(),
-            instance: None,
-        }) {
+        let hal = self.function.regs().hal();
+
+        if let Err(error) = hal.gather_stats(&self.function, &self.buffer) {
             // The device may write the buffer later on.
             if error == ETIMEDOUT {
                 self.function.bury(self.buffer.clone());
@@ -109,7 +102,7 @@ impl<'a> Stats<'a> {
             return Err(error);
         }
 
-        let fields = self.function.regs().hal().stat_fields();
+        let fields = hal.stat_fields();
         for ((total, last), place) in state.totals.iter_mut().zip(&mut state.last).zip(fields) {
             let now = (self.buffer.read(place.word)? >> place.shift) & place.max();
 

@@ -136,6 +136,7 @@ impl<'a> WorkScheduler<'a> {
     /// - `EBUSY` while the traffic classes change.
     /// - `ENOMEM`, and those of [`Function::execute`] and of the LAN driver.
     #[doc(alias = "irdma_ws_add")]
+    #[doc(alias = "irdma_null_ws_add")]
     pub(crate) fn add(&self, priority: u8) -> Result<Place> {
         let mut tree = self.tree.lock();
 
@@ -151,6 +152,9 @@ impl<'a> WorkScheduler<'a> {
             tree: number,
         };
 
+        if let Some(handles) = tree.qos.handles {
+            return Ok(place(*handles.get(usize::from(priority)).ok_or(EINVAL)?));
+        }
         if let Some(leaf) = Self::leaf(&mut tree, class)? {
             leaf.users += 1;
             return Ok(place(leaf.qset.handle));

@@ -136,6 +136,7 @@ fn qos(function: iidc::Function<'_>) -> QosParams {
         dscp: qos.dscp,
         dscp_map: qos.dscp_map,
         priority_tags: qos.classes > 1 && !qos.dscp,
+        handles: None,
     }
 }
 

@@ -34,8 +34,18 @@ pub(crate) struct Limits {
     pub(crate) max_message: u32,
     /// Most completions that a user may ask a CQ to hold.
     pub(crate) max_cqe: u32,
+    /// Most CQEs in a CQ, with what is added to what its user asked for: the width of the size in
+    /// the command that creates it, made even.
+    pub(crate) max_cq_entries: u32,
     /// CQEs that one completion may take: two where extended CQEs lie in the next entry.
     pub(crate) entries_per_completion: u32,
+    /// Largest shared receive queue, in quanta; 0 where there are none.
+    #[doc(alias = "max_hw_srq_quanta")]
+    pub(crate) max_srq_quanta: u32,
+    /// Most work requests of a shared receive queue, the figure that is told to users who ask for
+    /// the device's limits. It is told where there are none, too.
+    #[doc(alias = "IRDMA_MAX_SRQ_WRS")]
+    pub(crate) max_srq_wr: u32,
 }
 
 impl Limits {

@@ -28,9 +28,6 @@ const QP_MEMORY_ALIGN: u32 = 256;
 /// Entries in a page of CQEs; a CQ of exactly one page is not used.
 const CQES_PER_PAGE: u32 = 4096 / QUANTUM_BYTES;
 
-/// Largest number of CQEs in a CQ, the width of the size in the command that creates it, made even.
-pub(crate) const MAX_CQ_ENTRIES: u32 = 0x1f_fffe;
-
 /// What a user asks of a QP's queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[doc(alias = "ib_qp_cap")]
@@ -289,5 +286,5 @@ pub(crate) fn cq_entries(limits: &Limits, cqe: u32) -> Result<u32> {
         entries
     };
 
-    Ok(entries.min(MAX_CQ_ENTRIES))
+    Ok(entries.min(limits.max_cq_entries))
 }

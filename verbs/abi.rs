@@ -9,6 +9,8 @@ use core::mem::offset_of;
 use kernel::prelude::*;
 use zerocopy_derive::Immutable;
 
+use crate::hw::hal::Limits;
+
 /// Version of the interface.
 #[doc(alias = "IRDMA_ABI_VER")]
 pub(crate) const VERSION: u8 = 5;
@@ -40,6 +42,17 @@ pub(crate) const FEATURE_RTS_AE: u64 = 1 << 0;
 /// Completion queues can be resized, and their shadow area is registered on its own.
 #[doc(alias = "IRDMA_FEATURE_CQ_RESIZE")]
 pub(crate) const FEATURE_CQ_RESIZE: u64 = 1 << 1;
+
+/// Returns [`AllocUcontextResp::feature_flags`] for a generation.
+pub(crate) fn feature_flags(limits: &Limits) -> u64 {
+    [
+        (limits.established_event, FEATURE_RTS_AE),
+        (limits.cq_resize, FEATURE_CQ_RESIZE),
+    ]
+    .iter()
+    .filter(|(has, _)| *has)
+    .fold(0, |flags, (_, flag)| flags | flag)
+}
 
 /// What a QP can do, in [`CreateQpResp::qp_caps`].
 pub(crate) mod qp_cap {

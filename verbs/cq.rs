@@ -134,7 +134,7 @@ impl Cq {
         let number = dev.ids().cqs.take()?;
         let mut cq = match &mut udata {
             None => Self::for_kernel(dev, link, number.get(), attr.cqe)?,
-            Some(udata) => Self::for_user(link, number.get(), granted, udata)?,
+            Some(udata) => Self::for_user(dev, link, number.get(), granted, udata)?,
         };
         if attr.comp_vector < dev.completion_vectors() {
             cq.ceq = attr.comp_vector;
@@ -190,13 +190,14 @@ impl Cq {
     }
 
     fn for_user(
+        dev: &Device<'_>,
         link: &Arc<CqLink>,
         number: u32,
         entries: u32,
         udata: &mut Udata<'_, Verbs>,
     ) -> Result<Self> {
         // The library has already added to what its user asked for, who may ask for `max_cqe`.
-        if udata.response_len() < abi::MIN_CREATE_CQ_RESP || entries > sizing::MAX_CQ_ENTRIES {
+        if udata.response_len() < abi::MIN_CREATE_CQ_RESP || entries > dev.limits().max_cq_entries {
             return Err(EINVAL);
         }
 
@@ -235,7 +236,7 @@ impl Cq {
     ///
     /// - `EINVAL` if it is to have too many entries, or the new ring's memory is not registered or
     ///   too small.
-    /// - `EOPNOTSUPP` for a queue of the kernel.
+    /// - `EOPNOTSUPP` for a queue of the kernel, and where the device can't.
     /// - Those of a command.
     ///
     /// The queue keeps its ring then.
@@ -252,8 +253,11 @@ impl Cq {
         let Reader::User(user) = &self.reader else {
             return Err(EOPNOTSUPP);
         };
+        if !dev.hw_limits().cq_resize {
+            return Err(EOPNOTSUPP);
+        }
         // As for a new one.
-        if cqe > sizing::MAX_CQ_ENTRIES {
+        if cqe > dev.limits().max_cq_entries {
             return Err(EINVAL);
         }
 

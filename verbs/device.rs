@@ -53,18 +53,6 @@ const MIN_MTU_IPV4: u32 = 576;
 #[doc(alias = "IRDMA_MIN_MTU_IPV6")]
 const MIN_MTU_IPV6: u32 = 1280;
 
-/// Pages of a fast registration.
-#[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
-const MAX_FAST_REG_PAGES: u32 = 262_144;
-
-/// Quanta of a shared receive queue, where there are some.
-#[doc(alias = "IRDMA_SRQ_MAX_QUANTA")]
-const MAX_SRQ_QUANTA: u32 = 262_144;
-
-/// Work requests of a shared receive queue, where there are some.
-#[doc(alias = "IRDMA_MAX_SRQ_WRS")]
-const MAX_SRQ_WRS: u32 = (MAX_SRQ_QUANTA - 1) / 8;
-
 /// What events find by number.
 #[pin_data]
 pub(super) struct Tables {
@@ -160,8 +148,8 @@ impl<'a> Device<'a> {
             .set_max_mcast_grp(ids.qps.max())
             .set_max_mcast_qp_attach(MAX_GROUP_MEMBERS)
             .set_max_total_mcast_qp_attach(ids.qps.max().saturating_mul(MAX_GROUP_MEMBERS))
-            .set_max_fast_reg_page_list_len(MAX_FAST_REG_PAGES)
-            .set_max_srq_wr(MAX_SRQ_WRS)
+            .set_max_fast_reg_page_list_len(hw.max_fast_reg_pages)
+            .set_max_srq_wr(limits.max_srq_wr)
             .set_max_srq_sge(limits.max_sge);
 
         Ok(())

@@ -60,10 +60,6 @@ use crate::{
     }, //
 };
 
-/// Pages of a fast registration.
-#[doc(alias = "IRDMA_MAX_PAGES_PER_FMR")]
-pub(super) const MAX_FAST_REG_PAGES: u32 = 262_144;
-
 /// Fewest bits of an index in a key; those above it are random.
 const MIN_INDEX_BITS: u32 = 14;
 
@@ -210,7 +206,7 @@ impl Mr {
         if mr_type != MrType::MemReg {
             return Err(EOPNOTSUPP);
         }
-        if max_pages == 0 || max_pages > MAX_FAST_REG_PAGES {
+        if max_pages == 0 || max_pages > dev.hw_limits().max_fast_reg_pages {
             return Err(EINVAL);
         }
 

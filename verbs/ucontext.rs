@@ -77,13 +77,14 @@ impl Ucontext {
 
         let db_mmap_key = new.insert_page(dev.user_doorbells(), Caching::None)?;
         let limits = dev.limits();
+        let hw = dev.hw_limits();
         udata.respond(&abi::AllocUcontextResp {
             max_pds: 0,
             max_qps: 0,
             wq_size: 0,
             kernel_ver: abi::VERSION,
             rsvd: [0; 3],
-            feature_flags: abi::FEATURE_RTS_AE | abi::FEATURE_CQ_RESIZE,
+            feature_flags: abi::feature_flags(hw),
             db_mmap_key,
             max_hw_wq_frags: limits.max_sge,
             max_hw_read_sges: limits.max_read_sge,
@@ -91,14 +92,14 @@ impl Ucontext {
             max_hw_rq_quanta: limits.max_rq_quanta,
             max_hw_wq_quanta: limits.max_sq_quanta,
             min_hw_cq_size: 1,
-            max_hw_cq_size: dev.hw_limits().max_cq_entries,
+            max_hw_cq_size: hw.user_cq_entries,
             max_hw_sq_chunk: limits.sq_chunk.try_into()?,
-            hw_rev: dev.hw_limits().generation,
+            hw_rev: hw.generation,
             rsvd2: 0,
             comp_mask: abi::USE_RAW_ATTR | abi::MIN_HW_WQ_SIZE | abi::MAX_HW_SRQ_QUANTA,
             min_hw_wq_size: limits.min_wqes.try_into()?,
             rsvd3: [0; 2],
-            max_hw_srq_quanta: 0,
+            max_hw_srq_quanta: limits.max_srq_quanta,
         })?;
 
         Ok(Self {

@@ -16,7 +16,6 @@ use crate::hw::{
     ccq::{
         CcqRing,
         CommandCompletion,
-        CCQ_ENTRIES,
         CCQ_ID, //
     },
     function::Function,
@@ -28,7 +27,7 @@ impl Function<'_> {
     #[doc(alias = "irdma_cqp_ce_handler")]
     pub(crate) fn process_completions(&self) {
         // A device that never stops is left alone after one turn of the ring.
-        for turn in 0..CCQ_ENTRIES {
+        for turn in 0..self.regs().hal().limits().ccq_entries {
             let Some(completion) = self.next_completion(turn > 0) else {
                 return;
             };

@@ -23,9 +23,19 @@ use super::{
     StatField, //
 };
 use crate::{
-    hw::regs::{
-        BarMapping,
-        Window, //
+    hw::{
+        cqp::{
+            self,
+            scheduler::GatherStats, //
+        },
+        dma::DmaBuffer,
+        features::Features,
+        function::Function,
+        hmc::object::Object,
+        regs::{
+            BarMapping,
+            Window, //
+        }, //
     },
     uk, //
 };
@@ -185,9 +195,15 @@ pub(crate) const LIMITS: Limits = Limits {
     page_sizes: (1 << 12) | (1 << 21) | (1 << 30),
     max_region: 1 << 45,
     max_pds: 262_144,
-    max_cq_entries: 1_048_575,
+    user_cq_entries: 1_048_575,
+    ccq_entries: cqp::ENTRIES + 2,
     max_ceq_entries: 262_143,
     max_aeq_entries: 524_287,
+    max_fast_reg_pages: 262_144,
+    established_event: true,
+    cq_resize: true,
+    stats_period_ms: Some(60_000),
+    objects: OBJECTS,
     queues: uk::limits::Limits {
         max_sge: 13,
         max_read_sge: 13,
@@ -198,9 +214,37 @@ pub(crate) const LIMITS: Limits = Limits {
         sq_chunk: 8,
         max_message: 0x7fff_ffff,
         max_cqe: 1_048_574,
+        max_cq_entries: 0x1f_fffe,
         entries_per_completion: 2,
+        max_srq_quanta: 0,
+        // What the first generation with shared receive queues has.
+        max_srq_wr: (262_144 - 1) / 8,
     },
 };
+
+const OBJECTS: &[Object] = &[
+    Object::Qp,
+    Object::Cq,
+    Object::Srq,
+    Object::HashEntry,
+    Object::Arp,
+    Object::Apbvt,
+    Object::Mr,
+    Object::Xf,
+    Object::XfFreeList,
+    Object::Q1,
+    Object::Q1FreeList,
+    Object::Pble,
+    Object::Timer,
+    Object::McastGroup,
+    Object::AddressHandle,
+    Object::Rrf,
+    Object::RrfFreeList,
+    Object::Header,
+    Object::Metadata,
+    Object::Ooisc,
+    Object::OoiscFreeList,
+];
 
 const fn stat(word: usize, shift: u32, width: u32) -> StatField {
     StatField { word, shift, width }
@@ -264,6 +308,20 @@ impl Hal for E810<'_> {
 
     fn stat_fields(&self) -> &'static [StatField] {
         &STAT_FIELDS
+    }
+
+    #[doc(alias = "irdma_cqp_gather_stats_cmd")]
+    fn gather_stats(&self, function: &Function<'_>, buffer: &DmaBuffer) -> Result {
+        function.execute(&GatherStats {
+            buffer: buffer.address(),
+            instance: None,
+        })?;
+
+        Ok(())
+    }
+
+    fn query_features(&self, function: &Function<'_>) -> Result<Features> {
+        Features::query(function)
     }
 
     fn doorbells(&self) -> DoorbellOffsets {

@@ -80,32 +80,6 @@ impl Object {
         Object::OoiscFreeList,
     ];
 
-    /// All kinds, in the order in which they get their memory and lose it.
-    #[doc(alias = "iw_hmc_obj_types")]
-    pub(crate) const BRING_UP: [Object; OBJECTS] = [
-        Object::Qp,
-        Object::Cq,
-        Object::Srq,
-        Object::HashEntry,
-        Object::Arp,
-        Object::Apbvt,
-        Object::Mr,
-        Object::Xf,
-        Object::XfFreeList,
-        Object::Q1,
-        Object::Q1FreeList,
-        Object::Pble,
-        Object::Timer,
-        Object::McastGroup,
-        Object::AddressHandle,
-        Object::Rrf,
-        Object::RrfFreeList,
-        Object::Header,
-        Object::Metadata,
-        Object::Ooisc,
-        Object::OoiscFreeList,
-    ];
-
     /// Returns the index of the quadword that stands for the kind in the buffers that query and fix
     /// the layout.
     pub(crate) const fn commit_word(self) -> usize {
