@@ -292,6 +292,7 @@ impl<'a> Device<'a> {
 }
 
 impl Drop for Device<'_> {
+    #[doc(alias = "irdma_ib_dealloc_device")]
     fn drop(&mut self) {
         // What handles events refers to the tables.
         self.hw.set_event_handler(None);

@@ -125,6 +125,7 @@ impl Members {
 
 impl Group {
     /// Returns whether QP `qp` takes part, and it is a group of `address`.
+    #[doc(alias = "mcast_list_lookup_ip")]
     fn is_of(&self, address: &IpAddress, qp: u32) -> bool {
         self.address == *address && self.members.has(qp)
     }
@@ -239,6 +240,7 @@ impl McastGroups {
 }
 
 /// Has QP `qp`, which is no member, take part in the group of an address and a VLAN.
+#[doc(alias = "mcast_list_add")]
 fn join(
     groups: &mut KVec<Group>,
     dev: &Device<'_>,
@@ -288,6 +290,7 @@ fn join(
 }
 
 /// Ends one attachment of QP `qp` on all networks.
+#[doc(alias = "mcast_list_del")]
 fn leave(groups: &mut KVec<Group>, dev: &Device<'_>, qp: u32, address: &IpAddress) {
     for at in (0..groups.len()).rev() {
         let Some(group) = groups.get_mut(at).filter(|group| group.is_of(address, qp)) else {

@@ -56,6 +56,7 @@ const VLAN_PRIORITY_SHIFT: u32 = 13;
 impl KernelCq {
     /// Takes completions off the queue until it is empty or `wcs` is full.
     #[doc(alias = "irdma_poll_cq")]
+    #[doc(alias = "__irdma_poll_cq")]
     pub(super) fn poll(&self, wcs: &mut WcArray<'_>) {
         self.with_state(|state| {
             let start = state.ring.next();

@@ -300,6 +300,7 @@ impl Qp {
     /// Takes the queue pair away from the device. What the device may still use is kept, and so is
     /// the number.
     #[doc(alias = "irdma_destroy_qp")]
+    #[doc(alias = "_irdma_destroy_qp")]
     #[doc(alias = "irdma_cqp_qp_destroy_cmd")]
     #[doc(alias = "irdma_free_qp_rsrc")]
     pub(super) fn destroy(&self, dev: &Device<'_>) {

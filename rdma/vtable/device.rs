@@ -117,6 +117,7 @@ impl<T: Operations> VTable<T> {
     /// # Safety
     ///
     /// None, all that we drive is Ethernet.
+    #[doc(alias = "irdma_get_link_layer")]
     pub(super) unsafe extern "C" fn get_link_layer(
         _device: *mut bindings::ib_device,
         _port: u32,
