@@ -7,6 +7,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+# What the rooms may use is in the README's table.
+ROOT_USES = {"lan", "hw", "bindings"}
 # A room and the rooms that it may use, as the README has them from top to bottom.
 ROOMS = {
     "lan": {"verbs", "hw", "bindings"},
@@ -19,6 +21,8 @@ ROOMS = {
 # Rooms that must not hold `unsafe` at all.
 SAFE = ("lan", "verbs", "uk")
 MAX_LINES = 800
+# The example of a driver that `rdma/` serves.
+EXAMPLE, MAX_EXAMPLE = "tests-kunit/null_device.rs", 150
 
 failures = 0
 
@@ -66,13 +70,48 @@ def roots(text):
                 name = True
 
 
+def used(file):
+    """The rooms that a file uses."""
+    return sorted(set(roots(code(file))) & set(ROOMS))
+
+
 def uses(room, allowed):
     return [
         f"{file.relative_to(ROOT)} uses {name}"
         for file in sources(room)
-        for name in sorted(set(roots(code(file))))
-        if name in ROOMS and name != room and name not in allowed
+        for name in used(file)
+        if name != room and name not in allowed
     ]
+
+
+def table(readme):
+    """What is wrong with the README's table of rooms."""
+    told = {
+        name.removesuffix(".rs"): set(re.findall(r"\w+", words))
+        for name, words in re.findall(r"^\| `([\w.]+)/?` \| .* \|(.*)\|$", readme, re.M)
+    }
+    return [
+        f"{name}: {sorted(told.get(name, ()))} in the README, {sorted(allowed)} here"
+        for name, allowed in {"irdma_rs": ROOT_USES, **ROOMS}.items()
+        if told.get(name) != allowed
+    ]
+
+
+def unsafe(readme):
+    """What is wrong with what the README says of `unsafe`."""
+    sentence = re.search(r"^`unsafe` lives in .*?\. ", readme, re.M | re.S)
+    named = set(re.findall(r"`(\w+\.rs)`", sentence.group())) if sentence else set()
+    hold = {
+        file.relative_to(ROOT / "hw" if file.is_relative_to(ROOT / "hw") else ROOT).as_posix()
+        for file in [ROOT / "irdma_rs.rs", *sources("hw")]
+        if re.search(r"\bunsafe\b(?!_)", code(file))
+    }
+    modules = re.findall(r"^(#\[forbid\(unsafe_code\)\]\n)?(?:pub\(crate\) )?mod (\w+);", (ROOT / "hw.rs").read_text(), re.M)
+    return (
+        [f"{name} holds some, the README does not say so" for name in sorted(hold - named)]
+        + [f"{name} holds none, the README names it" for name in sorted(named - hold)]
+        + [f"hw/{name}.rs does not forbid it" for forbid, name in modules if not forbid and f"{name}.rs" not in named]
+    )
 
 
 def functions():
@@ -110,7 +149,13 @@ def main():
     for room, allowed in ROOMS.items():
         check(f"{room} uses rooms below it only", uses(room, allowed))
 
-    text = (ROOT / "irdma_rs.rs").read_text()
+    root = ROOT / "irdma_rs.rs"
+    check("irdma_rs.rs uses no more than it may", sorted(set(used(root)) - ROOT_USES))
+    readme = (ROOT / "README.md").read_text()
+    check("the README tells which room uses which", table(readme))
+    check("the README tells where unsafe code is, all else forbids it", unsafe(readme))
+
+    text = root.read_text()
     check(
         "rooms without unsafe code say so to the compiler",
         [room for room in SAFE if f"#[forbid(unsafe_code)]\nmod {room};" not in text],
@@ -124,6 +169,8 @@ def main():
             if (lines := file.read_text().count("\n")) > MAX_LINES
         ],
     )
+    lines = (ROOT / EXAMPLE).read_text().count("\n")
+    check(f"the example driver has {MAX_EXAMPLE} lines or less", [f"{lines}"] if lines > MAX_EXAMPLE else [])
     check("FUNCTIONS.md names what is there, and suites that exist", functions())
     return failures
 
