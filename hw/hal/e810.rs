@@ -463,7 +463,8 @@ impl Hal for E810<'_> {
     }
 
     fn is_fatal(&self, cause: u32) -> bool {
-        cause != CAUSE_Q1_RESOURCE
+        // Without a cause the LAN driver tells late of what a reset has ended by now.
+        !matches!(cause, 0 | CAUSE_Q1_RESOURCE)
     }
 
     fn hmc_error(&self) -> (u32, u32) {
