@@ -4,7 +4,7 @@
 A case is a function that fails by an exception. Its name begins with the rows
 of tests/rows that it shows, and becomes a TAP line. What the stock driver does
 otherwise is said in `stock`, and its failure is skipped with that text; or in
-`never`, if it may not even try.
+`never`, if it may not even try, but in a machine of its own (OPEN=1).
 """
 import ctypes
 import errno
@@ -52,7 +52,7 @@ def run(driver, words=()):
     for name, f, stock, never in _cases:
         if words and not any(word in name for word in words):
             continue
-        if driver == "stock" and never:
+        if driver == "stock" and never and not os.environ.get("OPEN"):
             print(f"ok - {driver}: {name} # SKIP known: {never}")
             continue
         try:

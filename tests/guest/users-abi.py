@@ -270,4 +270,4 @@ def _():
     context.close()
 
 
-sys.exit(run(DRIVER))
+sys.exit(run(DRIVER, sys.argv[3:]))
