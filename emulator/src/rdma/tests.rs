@@ -477,6 +477,20 @@ fn destroying_the_control_queue_too_early_is_seen() {
     d.write_register(0x50_a100, 0);
     d.write_register(0x50_a080, 0);
     assert_eq!(d.violations(), Vec::<String>::new());
+
+    // Nor if it is still at another command.
+    let mut d = Driver::probed();
+    d.bench.faults.add(Rule {
+        point: Point::CqpCommand,
+        key: Some(0x24),
+        skip: 0,
+        times: 1,
+        action: Action::Delay(1000),
+    });
+    d.post([0, 0, 0, 0x24 << 32, 0, 0, 0, 0]);
+    d.write_register(0x50_a100, 0);
+    d.write_register(0x50_a080, 0);
+    assert_eq!(d.violations(), Vec::<String>::new());
 }
 
 #[test]
