@@ -412,16 +412,24 @@ fn paged_segments_are_followed() {
     assert_eq!(d.violations(), Vec::<String>::new());
 }
 
+/// Happens to the next command with this opcode.
+fn next_command(opcode: u32, action: Action) -> Rule {
+    Rule {
+        point: Point::CqpCommand,
+        key: Some(opcode),
+        skip: 0,
+        times: 1,
+        action,
+    }
+}
+
 #[test]
 fn the_nth_command_fails_or_is_lost_late_or_doubled_on_demand() {
     let mut d = Driver::probed();
     let nop = [0, 0, 0, 0x24 << 32, 0, 0, 0, 0];
     let rule = |action| Rule {
-        point: Point::CqpCommand,
-        key: Some(0x24),
         skip: 1,
-        times: 1,
-        action,
+        ..next_command(0x24, action)
     };
     d.bench.faults.add(rule(Action::Fail(0xffff_8029)));
     d.ok(nop);
@@ -466,13 +474,9 @@ fn destroying_the_control_queue_too_early_is_seen() {
 
     // Not the driver's fault if the device refused to destroy something.
     let mut d = Driver::probed();
-    d.bench.faults.add(Rule {
-        point: Point::CqpCommand,
-        key: Some(0x1b),
-        skip: 0,
-        times: 1,
-        action: Action::Fail(0xffff_8101),
-    });
+    d.bench
+        .faults
+        .add(next_command(0x1b, Action::Fail(0xffff_8101)));
     assert!(d.command([0, 0, 192, 0x1b << 32, 0, 0, 0, 0]).error);
     d.write_register(0x50_a100, 0);
     d.write_register(0x50_a080, 0);
@@ -480,13 +484,7 @@ fn destroying_the_control_queue_too_early_is_seen() {
 
     // Nor if it is still at another command.
     let mut d = Driver::probed();
-    d.bench.faults.add(Rule {
-        point: Point::CqpCommand,
-        key: Some(0x24),
-        skip: 0,
-        times: 1,
-        action: Action::Delay(1000),
-    });
+    d.bench.faults.add(next_command(0x24, Action::Delay(1000)));
     d.post([0, 0, 0, 0x24 << 32, 0, 0, 0, 0]);
     d.write_register(0x50_a100, 0);
     d.write_register(0x50_a080, 0);

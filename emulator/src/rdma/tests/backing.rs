@@ -57,13 +57,9 @@ fn a_segment_with_a_live_object_stays() {
 #[test]
 fn what_a_refused_command_left_may_lose_its_segment() {
     let mut d = Driver::probed();
-    d.bench.faults.add(Rule {
-        point: Point::CqpCommand,
-        key: Some(0x24),
-        skip: 0,
-        times: 1,
-        action: Action::Fail(0xffff_8101),
-    });
+    d.bench
+        .faults
+        .add(next_command(0x24, Action::Fail(0xffff_8101)));
     assert!(d.command([0, 0, 0, 0x24 << 32, 0, 0, 0, 0]).error);
     clear_sd(&mut d, 0);
     assert_eq!(d.violations(), Vec::<String>::new());
