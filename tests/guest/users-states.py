@@ -156,6 +156,27 @@ def _():
             qp.close()
 
 
+def change_with(subject, qp, new, **values):
+    """Changes to the next state with these values beside what it needs."""
+    at = subject.end.attributes(subject.end)
+    at.qp_state = new
+    for name, value in values.items():
+        setattr(at, name, value)
+    return outcome(lambda: qp.modify(at, e.IBV_QP_STATE | sum(mask_of(NEEDS, RC, (new - 1, new)).values())))
+
+
+@case("values that are wider than their fields are refused, and change nothing", stock="it cuts them, and tells of them uncut")
+def _():
+    subject = Subject(RC)
+    for state, values in ((INIT, {"dest_qp_num": 1 << 24}), (INIT, {"dest_qp_num": 2**32 - 1}), (RTR, {"retry_cnt": 8}),
+                          (RTR, {"rnr_retry": 8}), (RTR, {"retry_cnt": 255}), (RTR, {"rnr_retry": 255})):
+        qp = subject.fresh(state)
+        same(change_with(subject, qp, state + 1, **values), "EINVAL", f"{values}:")
+        same(state_of(qp), state)
+        same(change_with(subject, qp, state + 1), "ok", f"without {values}:")
+        qp.close()
+
+
 @case("reads at a time, ours and the peer's, up to the limit and no more")
 def _():
     subject = Subject(RC)
@@ -163,11 +184,7 @@ def _():
     same((told.max_qp_rd_atom, told.max_qp_init_rd_atom), (127, 255))
 
     def change(qp, new, **values):
-        at = subject.end.attributes(subject.end)
-        at.qp_state = new
-        for name, value in values.items():
-            setattr(at, name, value)
-        return outcome(lambda: qp.modify(at, e.IBV_QP_STATE | sum(mask_of(NEEDS, RC, (new - 1, new)).values())))
+        return change_with(subject, qp, new, **values)
     for reads in (0, 1, 127):
         qp = subject.fresh(INIT)
         same(change(qp, RTR, max_dest_rd_atomic=reads), "ok", f"{reads} of the peer's:")
