@@ -336,6 +336,9 @@ pub(crate) fn resume(rdma: &mut Rdma, cx: &mut Context<'_>, completion: Completi
     }
 }
 
+/// No driver need wait so many nanoseconds for a command.
+const LONG_DELAY: u64 = 1_000_000_000;
+
 fn process(rdma: &mut Rdma, cx: &mut Context<'_>) {
     loop {
         let Some(cqp) = &rdma.cqp else { return };
@@ -379,10 +382,14 @@ fn run(rdma: &mut Rdma, cx: &mut Context<'_>, index: u32, words: [u64; 8]) {
         }
     }
     let fault = cx.faults.check(Point::CqpCommand, u32::from(code));
-    // A driver that is told something else of its command may leave things behind.
-    if let (Some(Action::Fail(_) | Action::Drop | Action::Corrupt(_)), Some(cqp)) =
-        (fault, &mut rdma.cqp)
-    {
+    // A driver that is told something else of its command, or so late that it may have given up, may
+    // leave things behind.
+    let trouble = match fault {
+        Some(Action::Fail(_) | Action::Drop | Action::Corrupt(_)) => true,
+        Some(Action::Delay(time)) => time >= LONG_DELAY,
+        _ => false,
+    };
+    if let Some(cqp) = rdma.cqp.as_mut().filter(|_| trouble) {
         cqp.refused = true;
     }
     let outcome = match (fault, known) {

@@ -482,6 +482,18 @@ fn destroying_the_control_queue_too_early_is_seen() {
     d.write_register(0x50_a080, 0);
     assert_eq!(d.violations(), Vec::<String>::new());
 
+    // Nor if it took very long for one.
+    let mut d = Driver::probed();
+    d.bench
+        .faults
+        .add(next_command(0x24, Action::Delay(5_000_000_000)));
+    d.post([0, 0, 0, 0x24 << 32, 0, 0, 0, 0]);
+    d.bench.now = 5_000_000_000;
+    d.with(|rdma, cx| rdma.poll(cx));
+    d.write_register(0x50_a100, 0);
+    d.write_register(0x50_a080, 0);
+    assert_eq!(d.violations(), Vec::<String>::new());
+
     // Nor if it is still at another command.
     let mut d = Driver::probed();
     d.bench.faults.add(next_command(0x24, Action::Delay(1000)));
